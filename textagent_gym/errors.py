@@ -1,0 +1,43 @@
+"""Every exception a user can meet. Each says what was wrong, what was expected and what to type next."""
+
+from __future__ import annotations
+
+
+class TextAgentError(Exception):
+    """Base class of every error raised on purpose by `textagent_gym`."""
+
+
+class MissingDependencyError(TextAgentError, ImportError):
+    """A world needs a package of an extra that is not installed; the message holds the exact `pip install` line."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f'{package!r} is not installed. Install it with: pip install "textagent-gym[{extra}]"')
+        self.package = package
+        self.extra = extra
+
+    def __reduce__(self) -> tuple[type[MissingDependencyError], tuple[str, str]]:
+        return type(self), (self.package, self.extra)
+
+
+class InvalidOptionError(TextAgentError, ValueError):
+    """A keyword argument or reset option has a name or a value that does not exist."""
+
+
+class InfeasibleDifficultyError(TextAgentError, ValueError):
+    """No task with the difficulty asked for exists, or none was found within the bounded number of draws."""
+
+
+class UnknownTaskError(TextAgentError, LookupError):
+    """A task id or index that this source of tasks does not hold."""
+
+
+class GenerationError(TextAgentError, RuntimeError):
+    """The tools that build a world failed on a task; the message holds what they printed."""
+
+
+class UnsupportedOperationError(TextAgentError, NotImplementedError):
+    """The domain cannot do this (for example: no oracle for a game without its logic)."""
+
+
+class WorkerError(TextAgentError, RuntimeError):
+    """A worker process of a vector environment failed in a way that replacing it does not mend."""

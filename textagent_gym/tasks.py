@@ -1,0 +1,91 @@
+"""A task is data; a source yields the tasks of a split."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from textagent_gym.difficulty import Complexity
+from textagent_gym.errors import InvalidOptionError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One task of a split. Domains subclass it with what is needed to build their world.
+
+    Attributes:
+        id: same id, same task, for ever within a version of the environment.
+        split: name of the split that the task belongs to.
+        index: position in the split, from 0.
+        complexity: measured difficulty.
+        milestones: number of steps of progress, at least 1; the last one is success.
+    """
+
+    id: str
+    split: str
+    index: int
+    complexity: Complexity
+    milestones: int
+
+
+TaskT = TypeVar("TaskT", bound=Task)
+
+
+class TaskSource(ABC, Generic[TaskT]):
+    """Yields the tasks of each split. Stateless as seen from outside: the same question has the same answer.
+
+    Attributes:
+        splits: the names that `task` and `size` accept, default first.
+    """
+
+    splits: tuple[str, ...] = ("train", "validation", "test")
+
+    @abstractmethod
+    def size(self, split: str) -> int | None:
+        """Number of tasks in a split; `None` for an endless one."""
+
+    @abstractmethod
+    def task(self, split: str, index: int) -> TaskT:
+        """The `index`-th task of a split, built or loaded on demand.
+
+        Raises:
+            UnknownTaskError: the index is negative or beyond the split's end.
+            InfeasibleDifficultyError: no task of the difficulty asked for can be made.
+        """
+
+    @abstractmethod
+    def find(self, task_id: str) -> TaskT:
+        """The task with this id.
+
+        Raises:
+            UnknownTaskError: this source holds no such task.
+        """
+
+    def prepare(
+        self,
+        split: str,
+        indices: Iterable[int],
+        *,
+        workers: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Build tasks ahead of time, in parallel where that is possible; what is built survives an interruption.
+
+        Args:
+            split: name of the split.
+            indices: which of its tasks.
+            workers: number of processes; by default the number of processor cores.
+            progress: called with the number of tasks finished so far.
+        """
+        for done, index in enumerate(indices, start=1):
+            self.task(split, index)
+            if progress is not None:
+                progress(done)
+
+    def check_split(self, split: str) -> str:
+        """Return `split`, or raise `InvalidOptionError` naming the ones that exist."""
+        if split not in self.splits:
+            raise InvalidOptionError(f"split={split!r} does not exist here; choose one of: {', '.join(self.splits)}")
+        return split
