@@ -73,7 +73,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A saved moment of an episode: made by `TextEnv.snapshot`, taken back by `TextEnv.restore` as often as you like."""
+    """A saved moment of an episode: made by `TextEnv.snapshot`, taken back by `TextEnv.restore`, however often."""
 
     task: Task
     episode: _Episode
@@ -137,8 +137,8 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         InvalidOptionError: an argument has a value that does not exist.
 
     `step` takes any string and never raises for what is in it; `gymnasium.error.ResetNeeded` is raised for a step
-    before the first reset or after the end. `terminated` says that the world ended, solved or lost; `truncated` that the turn
-    budget ran out, and such an episode is never a success.
+    before the first reset or after the end. `terminated` says that the world ended, solved or lost; `truncated` that
+    the turn budget ran out, and such an episode is never a success.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012 (Gymnasium's name)

@@ -112,22 +112,22 @@ def _text(code_points: NDArray[np.int32]) -> str:
     return used.astype("<i4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
-@flatdim.register(UnicodeText)  # type: ignore[misc]
+@flatdim.register(UnicodeText)
 def _flatdim(space: UnicodeText) -> int:
     return space.max_length
 
 
-@flatten_space.register(UnicodeText)  # type: ignore[misc]
+@flatten_space.register(UnicodeText)
 def _flatten_space(space: UnicodeText) -> spaces.Box:
     return spaces.Box(low=_END, high=sys.maxunicode, shape=(space.max_length,), dtype=np.int32)
 
 
-@flatten.register(UnicodeText)
+@flatten.register(UnicodeText)  # type: ignore[misc]
 def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:
     return _code_points(x, space.max_length)
 
 
-@unflatten.register(UnicodeText)
+@unflatten.register(UnicodeText)  # type: ignore[misc]
 def _unflatten(space: UnicodeText, x: NDArray[np.int32]) -> str:
     return _text(np.asarray(x, dtype=np.int32))
 
