@@ -122,13 +122,13 @@ def _flatten_space(space: UnicodeText) -> spaces.Box:
     return spaces.Box(low=_END, high=sys.maxunicode, shape=(space.max_length,), dtype=np.int32)
 
 
-@flatten.register(UnicodeText)  # type: ignore[misc]
-def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:
+@flatten.register(UnicodeText)
+def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:  # type: ignore[misc]
     return _code_points(x, space.max_length)
 
 
-@unflatten.register(UnicodeText)  # type: ignore[misc]
-def _unflatten(space: UnicodeText, x: NDArray[np.int32]) -> str:
+@unflatten.register(UnicodeText)
+def _unflatten(space: UnicodeText, x: NDArray[np.int32]) -> str:  # type: ignore[misc]
     return _text(np.asarray(x, dtype=np.int32))
 
 
