@@ -1,0 +1,41 @@
+# Two commands: `make demo` and `make test`. Each sets up .venv from a bare checkout.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint types unit docs benchmark install clean
+
+demo: $(INSTALLED)  ## train a tiny agent on TextWorld games and evaluate it; leaves a run folder
+	$(BIN)/python -m baselines.demo
+
+test: lint types unit  ## everything that is checked
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+unit: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+docs: $(INSTALLED)  ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+benchmark: $(INSTALLED)  ## compare with the reference implementations in the same run
+	$(BIN)/python -m benchmarks
+
+install: $(INSTALLED)
+
+# torch first: it decides which build of it everything else is resolved against.
+$(INSTALLED): pyproject.toml
+	@echo "Setting up $(VENV) (a few minutes the first time) ..."
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check "torch==2.13.0"
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[all,dev]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache site dist build
