@@ -29,8 +29,10 @@ _PROGRAM_WORDS = frozenset(
 )
 # Verbs about the program, harmless elsewhere in a sentence, where they may be part of a name ("the long knife").
 _PROGRAM_VERBS = frozenset(
-    ("again", "g", "oops", "o", "version", "score", "notify", "pronouns", "nouns", "verbose", "long", "brief")
-    + ("normal", "superbrief", "short", "restrict", "print_state", "enable", "disable", "then")
+    (
+        *("again", "g", "oops", "o", "version", "score", "notify", "pronouns", "nouns", "verbose", "long", "brief"),
+        *("normal", "superbrief", "short", "restrict", "print_state", "enable", "disable", "then"),
+    )
 )
 _WORD_LENGTH = 9  # The Z-machine's dictionary compares no more characters of a word.
 _PROGRAM_WORD_STEMS = frozenset(word[:_WORD_LENGTH] for word in _PROGRAM_WORDS)
