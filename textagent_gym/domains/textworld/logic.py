@@ -1,0 +1,402 @@
+"""The logic of a TextWorld game as bits: which facts hold, which commands would do something, what has been won.
+
+A fact is one bit of a Python integer and an action is three masks, so a state is one hashable number:
+
+    state   = facts that can change | one bit a quest (completed) | one bit (lost)
+    applies = state & needs == needs
+    next    = (state & ~removes) | adds, then the quests are looked at
+
+The rules are the game's own (its knowledge base), grounded over everything that can ever become true. Facts that never
+change are compiled away. Commands, event names and the order of preference among actions are those of
+`textworld.envs.wrappers.tw_inform7.StateTracking`; quests end a game as the Inform 7 source of TextWorld says.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+FORMAT = 1  # Of `to_dict`; raised whenever old entries could not be read any more.
+
+Fact = tuple[str, ...]  # The predicate's name, then the names of its arguments.
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A rule with every variable filled in.
+
+    Attributes:
+        needs: facts that must hold.
+        removes: facts that stop holding.
+        adds: facts that begin to hold.
+        command: what a player types.
+        event: what Inform calls it in a trace, in lower case.
+        terms: number of preconditions of the rule, by which TextWorld tells apart actions of the same event.
+    """
+
+    needs: int
+    removes: int
+    adds: int
+    command: str
+    event: str
+    terms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quest:
+    """A part of the goal: completed once the facts of one of `wins` hold after a turn, lost once one of `fails` does.
+
+    `required` quests are those that must be completed to win.
+    """
+
+    wins: tuple[int, ...]
+    fails: tuple[int, ...]
+    required: bool
+    repeatable: bool
+
+
+@dataclass(frozen=True)
+class GameLogic:
+    """The logic of one game. Immutable, so it can be shared between threads and environments.
+
+    Attributes:
+        facts: names of the facts that can change; fact `i` is bit `1 << i` of a state.
+        actions: everything that can ever be done.
+        quests: the goal; quest `i` is completed when bit `1 << (len(facts) + i)` is set.
+        start: state at the beginning.
+        entities: number of things in the world: rooms, doors and objects.
+    """
+
+    facts: tuple[Fact, ...]
+    actions: tuple[Action, ...]
+    quests: tuple[Quest, ...]
+    start: int
+    entities: int
+
+    @classmethod
+    def from_game(cls, game: Any) -> GameLogic:
+        """Ground the rules of a `textworld.generator.game.Game`."""
+        return _ground(game)
+
+    @property
+    def initial(self) -> int:
+        """State at the beginning."""
+        return self.start
+
+    def applicable(self, state: int) -> Iterator[Action]:
+        """Every action that could be done now, in the fixed order of `actions`."""
+        here = self._by_room.get(state & self.rooms, ())
+        return (action for action in here if state & action.needs == action.needs)
+
+    def commands(self, state: int) -> tuple[str, ...]:
+        """What a player could type now, sorted; none once the game has ended."""
+        if self.won(state) or self.lost(state):
+            return ()
+        return tuple(sorted({action.command for action in self.applicable(state)}))
+
+    def detect(self, state: int, event: str) -> Action | None:
+        """The action that Inform reported, or `None` if it changes and means nothing to the game's logic."""
+        for action in self._by_event.get(event.lower(), ()):
+            if state & action.needs == action.needs:
+                return action
+        return None
+
+    def apply(self, state: int, action: Action) -> int:
+        """State after an action and the end of its turn."""
+        return self.end_turn((state & ~action.removes) | action.adds)
+
+    def end_turn(self, state: int) -> int:
+        """Complete or lose quests, as the compiled game does at the end of every turn."""
+        facts = state
+        for index, quest in enumerate(self.quests):
+            completed = self.completed_bit(index)
+            if state & completed:
+                continue
+            if any(facts & fail == fail for fail in quest.fails):
+                state |= self.lost_bit
+            elif not quest.repeatable and any(facts & win == win for win in quest.wins):
+                state |= completed
+        return state
+
+    def won(self, state: int) -> bool:
+        """The story has ended well."""
+        return bool(self.required) and state & self.required == self.required and not self.lost(state)
+
+    def lost(self, state: int) -> bool:
+        """The story has ended badly."""
+        return bool(state & self.lost_bit)
+
+    def completed_bit(self, quest: int) -> int:
+        """The bit that says that a quest has been completed."""
+        return 1 << (len(self.facts) + quest)
+
+    @cached_property
+    def lost_bit(self) -> int:
+        """The bit that says that the game is lost."""
+        return 1 << (len(self.facts) + len(self.quests))
+
+    @cached_property
+    def required(self) -> int:
+        """The bits of all quests that must be completed to win."""
+        return sum(self.completed_bit(index) for index, quest in enumerate(self.quests) if quest.required)
+
+    @cached_property
+    def rooms(self) -> int:
+        """The facts that say where the player is: exactly one of them holds."""
+        return sum(1 << i for i, fact in enumerate(self.facts) if fact[:2] == ("at", "P"))
+
+    @cached_property
+    def _by_room(self) -> dict[int, tuple[Action, ...]]:
+        rooms = [1 << i for i in range(len(self.facts)) if self.rooms >> i & 1] or [0]
+        return {room: tuple(a for a in self.actions if a.needs & self.rooms in (0, room)) for room in rooms}
+
+    @cached_property
+    def _by_event(self) -> dict[str, tuple[Action, ...]]:
+        by_event: dict[str, list[Action]] = defaultdict(list)
+        for action in self.actions:
+            by_event[action.event].append(action)
+        return {event: tuple(sorted(same, key=lambda a: -a.terms)) for event, same in by_event.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The logic as JSON values; masks are written in base 16."""
+        return {
+            "format": FORMAT,
+            "facts": [" ".join(fact) for fact in self.facts],
+            "actions": [
+                [f"{a.needs:x}", f"{a.removes:x}", f"{a.adds:x}", a.command, a.event, a.terms] for a in self.actions
+            ],
+            "quests": [
+                [[f"{w:x}" for w in q.wins], [f"{f:x}" for f in q.fails], q.required, q.repeatable] for q in self.quests
+            ],
+            "start": f"{self.start:x}",
+            "entities": self.entities,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> GameLogic:
+        """What `to_dict` wrote.
+
+        Raises:
+            ValueError: it was written in another format.
+        """
+        if data.get("format") != FORMAT:
+            raise ValueError(f"logic of format {data.get('format')!r}, expected {FORMAT}")
+        return cls(
+            tuple(tuple(fact.split(" ")) for fact in data["facts"]),
+            tuple(
+                Action(int(needs, 16), int(removes, 16), int(adds, 16), command, event, terms)
+                for needs, removes, adds, command, event, terms in data["actions"]
+            ),
+            tuple(
+                Quest(tuple(int(w, 16) for w in wins), tuple(int(f, 16) for f in fails), required, repeatable)
+                for wins, fails, required, repeatable in data["quests"]
+            ),
+            int(data["start"], 16),
+            data["entities"],
+        )
+
+
+# Grounding.
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A rule of the knowledge base: its predicates as (name, variables), and the type of every variable."""
+
+    name: str
+    pre: tuple[Fact, ...]
+    post: tuple[Fact, ...]
+    types: dict[str, str]
+    source: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    """A rule under an assignment of entities to its variables."""
+
+    rule: _Rule
+    pre: frozenset[Fact]
+    post: frozenset[Fact]
+    entities: dict[str, str]
+
+
+class _Reachable:
+    """Everything that can become true if nothing ever stopped being true, found fact by fact.
+
+    Each new fact is joined with the facts before it in every rule that mentions its predicate (semi-naive evaluation),
+    so each instance of a rule is met once.
+    """
+
+    def __init__(self, rules: Sequence[_Rule], types: dict[str, str], is_a: dict[str, frozenset[str]]) -> None:
+        self.facts: dict[Fact, None] = {}
+        self.instances: dict[tuple[str, tuple[str, ...]], _Instance] = {}
+        self._types = types
+        self._is_a = is_a
+        self._index: dict[tuple[str, int, str], list[Fact]] = defaultdict(list)
+        self._named: dict[str, list[Fact]] = defaultdict(list)
+        self._mentions: dict[tuple[str, int], list[tuple[_Rule, int]]] = defaultdict(list)
+        self._rules_without_conditions = [rule for rule in rules if not rule.pre]
+        for rule in rules:
+            for position, predicate in enumerate(rule.pre):
+                self._mentions[predicate[0], len(predicate)].append((rule, position))
+
+    def grow(self, facts: Iterable[Fact], constants: dict[str, str]) -> None:
+        waiting = list(facts)
+        for fact in waiting:  # It grows while it is read.
+            if fact in self.facts:
+                continue
+            self.facts[fact] = None
+            self._named[fact[0]].append(fact)
+            for place, argument in enumerate(fact[1:]):
+                self._index[fact[0], place, argument].append(fact)
+            for rule, position in self._mentions[fact[0], len(fact)]:
+                bound = {v: constants[v] for v in rule.types if v in constants}
+                extended = self._bind(rule, rule.pre[position], fact, bound)
+                if extended is not None:
+                    rest = rule.pre[:position] + rule.pre[position + 1 :]
+                    for assignment in self._join(rule, rest, extended):
+                        for instance in self._instantiate(rule, assignment):
+                            waiting.extend(instance.post)
+
+    def _bind(self, rule: _Rule, predicate: Fact, fact: Fact, bound: dict[str, str]) -> dict[str, str] | None:
+        """`bound` with the predicate's variables set to the fact's arguments, or `None` if they do not fit."""
+        extended = bound
+        for variable, entity in zip(predicate[1:], fact[1:], strict=True):
+            known = extended.get(variable)
+            if known == entity:
+                continue
+            # Different variables always stand for different entities in TextWorld's rules.
+            if known is not None or entity in extended.values():
+                return None
+            if self._types[entity] not in self._is_a[rule.types[variable]]:
+                return None
+            if extended is bound:
+                extended = dict(bound)
+            extended[variable] = entity
+        return extended
+
+    def _join(self, rule: _Rule, rest: tuple[Fact, ...], bound: dict[str, str]) -> Iterator[dict[str, str]]:
+        if not rest:
+            yield bound
+            return
+        # The predicate with the fewest candidate facts first.
+        candidates, predicate = min(
+            ((self._candidates(predicate, bound), predicate) for predicate in rest), key=lambda pair: len(pair[0])
+        )
+        remaining = tuple(other for other in rest if other is not predicate)
+        for fact in tuple(candidates):
+            if len(fact) == len(predicate):
+                extended = self._bind(rule, predicate, fact, bound)
+                if extended is not None:
+                    yield from self._join(rule, remaining, extended)
+
+    def _candidates(self, predicate: Fact, bound: dict[str, str]) -> list[Fact]:
+        lists = [
+            self._index[predicate[0], place, bound[variable]]
+            for place, variable in enumerate(predicate[1:])
+            if variable in bound
+        ]
+        return min(lists, key=len) if lists else self._named[predicate[0]]
+
+    def _instantiate(self, rule: _Rule, assignment: dict[str, str]) -> Iterator[_Instance]:
+        free = [variable for variable in rule.types if variable not in assignment]
+        fitting = [
+            [entity for entity, kind in self._types.items() if kind in self._is_a[rule.types[variable]]]
+            for variable in free
+        ]
+        for chosen in product(*fitting):
+            entities = {**assignment, **dict(zip(free, chosen, strict=True))}
+            key = (rule.name, tuple(entities[variable] for variable in rule.types))
+            if len(set(key[1])) == len(key[1]) and key not in self.instances:
+                instance = _Instance(rule, _fill(rule.pre, entities), _fill(rule.post, entities), entities)
+                self.instances[key] = instance
+                yield instance
+
+
+def _fill(predicates: Iterable[Fact], entities: dict[str, str]) -> frozenset[Fact]:
+    return frozenset((p[0], *(entities[variable] for variable in p[1:])) for p in predicates)
+
+
+def _ground(game: Any) -> GameLogic:
+    types = {name: info.type for name, info in game.infos.items()}
+    for proposition in game.world.facts:
+        types.update((variable.name, variable.type) for variable in proposition.arguments)
+    hierarchy = game.kb.types
+    is_a = {kind.name: frozenset(sub.name for sub in kind.subtypes) for kind in game.kb.logic.types}
+    constants = {placeholder.name: variable.name for placeholder, variable in hierarchy.constants_mapping.items()}
+    types.update((variable.name, variable.type) for variable in hierarchy.constants_mapping.values())
+
+    reachable = _Reachable([_rule(rule) for rule in game.kb.rules.values()], types, is_a)
+    start = sorted(_fact(proposition) for proposition in game.world.facts)
+    reachable.grow(start, constants)
+
+    instances = list(reachable.instances.values())
+    changing = {fact for instance in instances for fact in instance.pre ^ instance.post}
+    facts = tuple(sorted(changing))
+    bit = {fact: 1 << i for i, fact in enumerate(facts)}
+    always = set(start) - changing
+
+    def mask(some: Iterable[Fact]) -> int:
+        return sum(bit[fact] for fact in some if fact in bit)
+
+    names = {name: info.name or name for name, info in game.infos.items()}
+    actions = sorted(
+        (
+            Action(
+                mask(instance.pre),
+                mask(instance.pre - instance.post),
+                mask(instance.post - instance.pre),
+                _command(instance, names, game.kb),
+                _event(instance, names, game.kb),
+                len(instance.rule.pre),
+            )
+            for instance in instances
+        ),
+        key=lambda a: (a.command, a.event, a.terms, a.needs),
+    )
+    possible = set(bit) | always
+
+    def events(some: Iterable[Any]) -> tuple[int, ...]:
+        conditions = ({_fact(p) for p in event.condition.preconditions} for event in some)
+        return tuple(mask(condition) for condition in conditions if condition <= possible)
+
+    quests = tuple(
+        Quest(
+            events(quest.win_events),
+            events(quest.fail_events),
+            bool(not quest.optional and len(quest.win_events)),
+            bool(quest.repeatable),
+        )
+        for quest in game.quests
+    )
+    entities = sum(1 for info in game.infos.values() if info.type not in ("P", "I", "RECIPE", "slot"))
+    return GameLogic(facts, tuple(actions), quests, mask(set(start)), entities)
+
+
+def _fact(proposition: Any) -> Fact:
+    return (proposition.name, *(variable.name for variable in proposition.arguments))
+
+
+def _rule(rule: Any) -> _Rule:
+    types = {placeholder.name: placeholder.type for placeholder in rule.placeholders}
+
+    def predicates(some: Iterable[Any]) -> tuple[Fact, ...]:
+        return tuple((predicate.name, *(ph.name for ph in predicate.parameters)) for predicate in some)
+
+    return _Rule(rule.name, predicates(rule.preconditions), predicates(rule.postconditions), types, rule)
+
+
+def _command(instance: _Instance, names: dict[str, str], kb: Any) -> str:
+    shown = {variable: names.get(entity, entity) for variable, entity in instance.entities.items()}
+    template: str = instance.rule.source.command_template or kb.inform7_commands[instance.rule.name]
+    return template.format(**shown)
+
+
+def _event(instance: _Instance, names: dict[str, str], kb: Any) -> str:
+    shown = {variable: names.get(entity, entity) for variable, entity in instance.entities.items()}
+    template: str = kb.inform7_events[instance.rule.name]
+    return template.format(**shown).lower()
