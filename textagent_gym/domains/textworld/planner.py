@@ -85,6 +85,10 @@ class Planner:
         found = self.solve(state, self._budget)
         return None if found is None else found.commands
 
+    def solve_initial(self) -> Plan | None:
+        """A shortest way to win the game from its beginning."""
+        return self.solve(self.logic.initial)
+
     def solve(self, state: int, budget: int | None = None) -> Plan | None:
         """See `solve` above."""
         actions: list[Action] = []

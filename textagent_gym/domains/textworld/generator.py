@@ -1,0 +1,370 @@
+"""From a spec and a seed to a TextWorld game that is as difficult as was asked.
+
+TextWorld draws a chain of actions of the length asked for, but the shortest solution of the game that comes out can be
+much shorter. Here the shortest solution is searched for, and the goal is set at that point of the chain where it has
+the length asked for; a chain that never gets so long is thrown away. Logic comes first and text second, because the
+search takes milliseconds and text does not; only a game that is kept is compiled, which takes the most.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from textagent_gym.difficulty import Complexity
+from textagent_gym.domains.textworld.logic import GameLogic
+from textagent_gym.domains.textworld.planner import Plan, Planner
+from textagent_gym.domains.textworld.specs import (
+    GUIDE_SPLIT,
+    CoinCollectorSpec,
+    CookingSpec,
+    CustomSpec,
+    SimpleSpec,
+    Spec,
+    TreasureHunterSpec,
+)
+from textagent_gym.errors import GenerationError, InfeasibleDifficultyError, MissingDependencyError
+
+VERSION = 1
+"""Raised whenever the same task id would give another game."""
+
+GUIDE_GAMES = 100
+
+_ATTEMPTS = 40  # Draws of a chain before a request counts as infeasible.
+_CHAIN_STEPS = 4_000  # Steps of TextWorld's search for a chain; the longest that succeeded here took a tenth of it.
+_TEXTS = 64  # Draws of the text of one world, until it belongs to the split.
+
+# Two games with equal content get the same bucket, so no game can be in two splits.
+_BUCKETS = {"train": (0, 1), "validation": (2,), "test": (3,)}
+
+_lock = RLock()  # TextWorld's generator uses global state.
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltGame:
+    """A game that was kept, compiled.
+
+    Attributes:
+        story: the `.z8` file's bytes, the same on every machine.
+        logic: of the game.
+        plan: a shortest solution.
+        complexity: measured.
+        objective: the goal as TextWorld words it, every step told.
+        brief: what shall hold in the end, in one sentence.
+    """
+
+    story: bytes
+    logic: GameLogic
+    plan: Plan
+    complexity: Complexity
+    objective: str
+    brief: str
+
+
+def build(spec: Spec, split: str, index: int) -> BuiltGame:
+    """The `index`-th game of a split of what `spec` asks for.
+
+    Raises:
+        InfeasibleDifficultyError: no game of that difficulty was found.
+        GenerationError: Inform 7 did not compile the game.
+        MissingDependencyError: TextWorld is not installed.
+    """
+    with _lock, _quiet():
+        if split == GUIDE_SPLIT:
+            return _compile(_guide_game(spec, index + 1))
+        if isinstance(spec, CustomSpec):
+            return _compile(_custom_game(spec, split, index))
+        return _compile(_challenge_game(spec, split, index))
+
+
+def textworld() -> Any:
+    """The `textworld` package.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    try:
+        import textworld as package
+        import textworld.challenges
+        import textworld.generator
+    except ImportError as error:
+        raise MissingDependencyError("textworld", "textworld") from error
+    return package
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """TextWorld warns of what it has always done."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _seed(*parts: object) -> int:
+    """A seed for TextWorld, which takes 0 to 65,634 four times over; here one number that it draws those from."""
+    digest = hashlib.sha256("/".join(map(str, (VERSION, *parts))).encode()).digest()
+    return int.from_bytes(digest[:4], "big") % (2**31)
+
+
+def _options(spec: Spec, seed: int) -> Any:
+    tw = textworld()
+    options = tw.GameOptions()
+    options.seeds = seed
+    if isinstance(spec, CustomSpec):
+        options.kb = tw.generator.data.KnowledgeBase.default()
+        options.nb_rooms, options.nb_objects = spec.rooms, spec.objects
+        options.nb_parallel_quests = spec.parallel_quests
+        grammar = options.grammar
+        grammar.theme = spec.theme
+        grammar.include_adj = spec.include_adj
+        grammar.blend_descriptions = spec.blend_descriptions
+        grammar.ambiguous_instructions = spec.ambiguous_instructions
+        grammar.only_last_action = spec.only_last_action
+        grammar.blend_instructions = spec.blend_instructions
+        grammar.allowed_variables_numbering = spec.entity_numbering
+    return options
+
+
+def _custom_game(spec: CustomSpec, split: str, index: int) -> Any:
+    """Draw worlds and chains until the shortest solution is as long as asked, then draw their text."""
+    tw = textworld()
+    from textworld.generator import QuestGenerationError
+
+    lengths: set[int] = set()
+    for attempt in range(_ATTEMPTS):
+        options = _options(spec, _seed(spec.slug, split, index, attempt))
+        rngs = options.rngs
+        # Longer and longer chains are tried: the shortest solution is never longer than the chain.
+        longer = spec.quest_length + (attempt % 4) * max(1, spec.quest_length // 6)
+        try:
+            world, quests = _draw_chain(options, rngs, spec, longer)
+        except (QuestGenerationError, _ChainTooLongError):
+            continue
+        kept, measured = _goal_of_length(spec, world, quests)
+        lengths |= measured
+        if kept is None:
+            continue
+        _populate(world, spec.objects, rngs["objects"])
+        for text in range(_TEXTS):
+            rng = tw.generator.RandomState(_seed(spec.slug, split, index, attempt, text))
+            grammar = tw.generator.make_grammar(options.grammar, rng=rng)
+            game = tw.generator.Game(world, grammar, kept)
+            if _bucket(game) in _BUCKETS[split]:
+                return game
+    found = f"the shortest solutions found were {sorted(lengths)} actions long" if lengths else "no quest was found"
+    raise InfeasibleDifficultyError(
+        f"quest_length={spec.quest_length} was not reached with rooms={spec.rooms} and objects={spec.objects} in "
+        f"{_ATTEMPTS} draws: {found}. Ask for one of those lengths, or for more rooms or objects."
+    )
+
+
+class _ChainTooLongError(Exception):
+    """TextWorld's search for a chain was given up."""
+
+
+def _draw_chain(options: Any, rngs: dict[str, Any], spec: CustomSpec, length: int) -> tuple[Any, list[Any]]:
+    """TextWorld's `make_game` up to the quests, with a bound on its search."""
+    tw = textworld()
+    chaining = _bounded(options.chaining)
+    options.chaining = chaining
+    chaining.min_length = chaining.max_length = chaining.max_depth = length
+    chaining.min_breadth = chaining.max_breadth = spec.quest_breadth
+    chaining.rules_per_depth = [
+        options.kb.rules.get_matching(".*", exclude=["go.*", "examine.*", "look.*", "inventory.*"])
+    ]
+    chaining.backward = True
+    chaining.create_variables = True
+    chaining.rng = rngs["quest"]
+    chaining.restricted_types = {"r", "d"}
+    world = tw.generator.make_world(spec.rooms, nb_objects=0, rngs=rngs)
+    return world, tw.generator.make_quest(world, options)
+
+
+def _bounded(chaining: Any) -> Any:
+    """The same chaining options, counting the steps of the search."""
+    from textworld.generator.chaining import ChainingOptions
+
+    class Bounded(ChainingOptions):  # type: ignore[misc]
+        steps = 0
+
+        def check_action(self, state: Any, action: Any) -> bool:
+            self.steps += 1
+            if self.steps > _CHAIN_STEPS:
+                raise _ChainTooLongError
+            return bool(super().check_action(state, action))
+
+    bounded = Bounded()
+    bounded.kb = chaining.kb
+    return bounded
+
+
+def _goal_of_length(spec: CustomSpec, world: Any, quests: list[Any]) -> tuple[list[Any] | None, set[int]]:
+    """The quests with a shortest solution of the length asked for, and every length that was measured.
+
+    A single chain may be cut: its first `n` actions lead to a goal of their own.
+    """
+    tw = textworld()
+    from textworld.generator import Event, Quest
+
+    candidates = [quests]
+    if len(quests) == 1 and spec.quest_breadth == 1:
+        chain = quests[0].win_events[0].actions
+        idle = ("go/", "examine", "look", "inventory")
+        ends = [
+            n for n in range(len(chain), 0, -1) if n >= spec.quest_length and not chain[n - 1].name.startswith(idle)
+        ]
+        candidates = [[Quest(win_events=[Event(chain[:n])])] for n in ends]
+    lengths = set()
+    for some in candidates:
+        plan = Planner(GameLogic.from_game(tw.generator.Game(world, None, some))).solve_initial()
+        if plan is None or not plan.exact:
+            continue
+        lengths.add(len(plan.actions))
+        if len(plan.actions) == spec.quest_length:
+            return some, lengths
+        if len(plan.actions) < spec.quest_length:
+            break  # Shorter chains have no longer solutions.
+    return None, lengths
+
+
+def _populate(world: Any, objects: int, rng: Any) -> None:
+    """Add things that the quest does not need until there are as many as asked for."""
+    there = sum(1 for entity in world.entities if entity.type not in {"r", "d", "I", "P"})
+    if objects > there:
+        world.populate(objects - there, rng=rng)
+
+
+def _challenge_game(spec: Spec, split: str, index: int) -> Any:
+    for attempt in range(_TEXTS):
+        game = _challenge(spec, _seed(spec.slug, split, index, attempt))
+        if _bucket(game) in _BUCKETS[split]:
+            return game
+    raise InfeasibleDifficultyError(
+        f"{spec.slug} has too few different games to keep {split!r} apart from the other splits; choose another split"
+    )
+
+
+def _challenge(spec: Spec, seed: int) -> Any:
+    """A game of one of TextWorld's challenges, as `tw-make` makes it."""
+    from textworld.challenges import CHALLENGES
+
+    settings: dict[str, Any]
+    if isinstance(spec, SimpleSpec):
+        settings = {"rewards": spec.rewards, "goal": "detailed", "test": spec.test}
+    elif isinstance(spec, CookingSpec):
+        settings = {
+            **{name: getattr(spec, name) for name in ("recipe", "take", "open", "cook", "cut", "drop", "recipe_seed")},
+            "go": spec.rooms,
+            "split": spec.foods,
+        }
+    elif isinstance(spec, CoinCollectorSpec | TreasureHunterSpec):
+        settings = {"level": spec.level}
+    else:
+        raise TypeError(f"{spec.kind} is no challenge")
+    return CHALLENGES[f"tw-{spec.kind}"][1](settings=settings, options=_options(spec, seed))
+
+
+def _guide_game(spec: Spec, seed: int) -> Any:
+    """The game that `tw-make` makes with this seed and its own defaults, as it is."""
+    if not isinstance(spec, CustomSpec):
+        return _challenge(spec, seed)
+    options = _options(spec, seed)
+    options.chaining.min_length = options.chaining.max_length = options.chaining.max_depth = spec.quest_length
+    options.chaining.max_breadth = 5  # tw-make's default.
+    return textworld().generator.make_game(options)
+
+
+def _bucket(game: Any) -> int:
+    """Which of four equal shares a game belongs to, by its content: facts, names and goal."""
+    names = {name: info.name for name, info in game.infos.items()}
+    facts = sorted(
+        " ".join((fact.name, *(names.get(v.name) or v.name for v in fact.arguments))) for fact in game.world.facts
+    )
+    goals = sorted(
+        " ".join((fact.name, *(names.get(v.name) or v.name for v in fact.arguments)))
+        for quest in game.quests
+        for event in quest.win_events
+        for fact in event.condition.preconditions
+    )
+    return hashlib.sha256("\n".join((*facts, "", *goals)).encode()).digest()[0] % 4
+
+
+def _compile(game: Any) -> BuiltGame:
+    """Compile with Inform 7, measure, and write down the goal."""
+    from textworld.generator.inform7 import CouldNotCompileGameError, compile_inform7_game, generate_inform7_source
+
+    for quest in game.quests:  # Some challenges keep these in sets, whose order changes from process to process.
+        quest.fail_events = sorted(quest.fail_events, key=lambda event: sorted(map(str, event.condition.preconditions)))
+    logic, plan, complexity, brief = describe(game)
+    if plan is None:
+        raise GenerationError("TextWorld made a game that cannot be won.")
+    with tempfile.TemporaryDirectory(prefix="textworld-") as folder:
+        story = Path(folder, "game.z8")
+        try:
+            compile_inform7_game(generate_inform7_source(game), str(story))
+        except CouldNotCompileGameError as error:
+            raise GenerationError(f"Inform 7 could not compile the game: {error}") from error
+        compiled = bytearray(story.read_bytes())
+    compiled[0x12:0x18] = b"000000"  # The Z-machine header's serial number is the day of compilation.
+    return BuiltGame(bytes(compiled), logic, plan, complexity, game.objective, brief)
+
+
+def describe(game: Any) -> tuple[GameLogic, Plan | None, Complexity, str]:
+    """The logic of a `textworld` game, a shortest solution, the measured complexity, and the goal in one sentence."""
+    logic = GameLogic.from_game(game)
+    plan = Planner(logic).solve_initial()
+    state, admissible = logic.initial, []
+    for action in plan.actions if plan else ():
+        admissible.append(len(logic.commands(state)))
+        state = logic.apply(state, action)
+    complexity = Complexity(
+        state_size=logic.entities,
+        action_size=sum(admissible) / len(admissible) if admissible else 0.0,
+        solution_length=len(plan.actions) if plan else None,
+        exact=plan is not None and plan.exact,
+    )
+    return logic, plan, complexity, _brief(game)
+
+
+_BRIEF = {
+    "in": "the {0} must be in the {1}",
+    "on": "the {0} must be on the {1}",
+    "at": "the {0} must be in the {1}",
+    "open": "the {0} must be open",
+    "closed": "the {0} must be closed",
+    "locked": "the {0} must be locked",
+    "eaten": "the {0} must be eaten",
+    "consumed": "the {0} must be eaten",
+}
+
+
+def _brief(game: Any) -> str:
+    """What shall hold in the end, in one sentence, from the conditions of the quests that must be completed."""
+    names = {name: info.name or name for name, info in game.infos.items()}
+    wishes: list[str] = []
+    for quest in game.quests:
+        if quest.optional or not quest.win_events:
+            continue
+        event = quest.win_events[0]
+        # The last action's own effect is the goal; what it only needed (being in the room, say) is not.
+        facts = event.actions[-1].added if event.actions else event.condition.preconditions
+        for fact in sorted(facts, key=str):
+            arguments = [names.get(variable.name, variable.name) for variable in fact.arguments]
+            if fact.name == "in" and fact.arguments[-1].type == "I":
+                wish = f"you must carry the {arguments[0]}"
+            elif fact.name == "at" and fact.arguments[0].type == "P":
+                wish = f"you must be in the {arguments[1]}"
+            elif fact.name in _BRIEF:
+                wish = _BRIEF[fact.name].format(*arguments)
+            else:
+                continue
+            if wish not in wishes:
+                wishes.append(wish)
+    return f"Your goal: {' and '.join(wishes)}." if wishes else "Your goal: win the game."

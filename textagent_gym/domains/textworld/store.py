@@ -1,0 +1,213 @@
+"""Games on disk: built once, read in milliseconds, safe with many processes at once.
+
+    <cache>/textworld/v1-1.7.0/<slug>/<split>/<index>/game.z8     the story
+                                                     /game.json   logic, plan, goal, measured complexity, checksum
+
+An entry is written to a temporary folder and renamed into place, so it is whole or absent. The cache is
+`$TEXTAGENT_CACHE`, or `textagent-gym` in the user's cache folder. Nothing outside it is ever written.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from textagent_gym.difficulty import Complexity
+from textagent_gym.domains.textworld.logic import GameLogic
+from textagent_gym.domains.textworld.planner import Planner
+from textagent_gym.domains.textworld.specs import Spec
+from textagent_gym.errors import GenerationError, UnknownTaskError
+
+_LOCKS = 256  # Lock files are shared by entries with the same hash, so that they stay few.
+
+
+@dataclass(frozen=True)
+class StoredGame:
+    """A game ready to be played. Immutable and shared by everybody who plays it.
+
+    Attributes:
+        story: path of the `.z8` file.
+        logic: `None` for a game of one's own without a `.json` file.
+        planner: knows the distance to the goal; `None` without a logic.
+        solution: commands of a shortest solution, empty without a logic.
+        complexity: measured.
+        objective: the goal as the game words it; `None` where it is not known apart from the opening text.
+        brief: the goal in one sentence; `None` where it is not known.
+    """
+
+    story: Path
+    logic: GameLogic | None
+    planner: Planner | None
+    solution: tuple[str, ...]
+    complexity: Complexity
+    objective: str | None
+    brief: str | None
+
+
+def cache_folder() -> Path:
+    """Where everything that can be made again is kept."""
+    chosen = os.environ.get("TEXTAGENT_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textagent-gym"
+
+
+def games_folder() -> Path:
+    """Where the games of this version of the generator and of TextWorld are kept."""
+    from textagent_gym.domains.textworld.generator import VERSION
+
+    try:
+        upstream = version("textworld")
+    except PackageNotFoundError:
+        upstream = "none"
+    return cache_folder() / "textworld" / f"v{VERSION}-{upstream}"
+
+
+def load(spec: Spec, split: str, index: int) -> StoredGame:
+    """The game, from the cache or built now.
+
+    Raises:
+        InfeasibleDifficultyError, GenerationError, MissingDependencyError: it cannot be built.
+    """
+    return _read_shared(_build_if_absent(spec, split, index))
+
+
+def is_stored(spec: Spec, split: str, index: int) -> bool:
+    """Whether the game lies in the cache."""
+    return (_entry(spec, split, index) / "game.json").is_file()
+
+
+def clear() -> int:
+    """Delete every game of every version and return how many there were."""
+    folder = cache_folder() / "textworld"
+    count = sum(1 for _ in folder.glob("*/*/*/*/game.json"))
+    shutil.rmtree(folder, ignore_errors=True)
+    _read_shared.cache_clear()
+    return count
+
+
+def size() -> tuple[int, int]:
+    """Number of games kept, and their bytes."""
+    folder = cache_folder() / "textworld"
+    return sum(1 for _ in folder.glob("*/*/*/*/game.json")), sum(
+        file.stat().st_size for file in folder.rglob("*") if file.is_file()
+    )
+
+
+def _entry(spec: Spec, split: str, index: int) -> Path:
+    return games_folder() / spec.slug.replace("/", "_") / split / str(index)
+
+
+def _build_if_absent(spec: Spec, split: str, index: int) -> Path:
+    entry = _entry(spec, split, index)
+    if _whole(entry):
+        return entry
+    with _locked(entry):
+        if not _whole(entry):  # Somebody else may have built it while we waited for the lock.
+            from textagent_gym.domains.textworld.generator import build
+
+            game = build(spec, split, index)
+            record = {
+                "sha256": hashlib.sha256(game.story).hexdigest(),
+                "solution": game.plan.commands,
+                "complexity": game.complexity.to_dict(),
+                "objective": game.objective,
+                "brief": game.brief,
+                "logic": game.logic.to_dict(),
+            }
+            _write(entry, game.story, json.dumps(record, sort_keys=True))
+    return entry
+
+
+def _whole(entry: Path) -> bool:
+    """Whether an entry can be read; one that was damaged counts as absent and is built again."""
+    record = entry / "game.json"
+    if not record.is_file():
+        return False
+    try:
+        _read_shared(entry)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return True
+
+
+def _write(entry: Path, story: bytes, record: str) -> None:
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=entry.parent))
+    try:
+        (temporary / "game.z8").write_bytes(story)
+        (temporary / "game.json").write_text(record, encoding="utf-8")
+        temporary.chmod(0o755)
+        if entry.exists():
+            shutil.rmtree(entry)
+        temporary.rename(entry)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _locked(entry: Path) -> Iterator[None]:
+    """Only one process builds an entry; the others wait here."""
+    folder = cache_folder() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    number = int.from_bytes(hashlib.sha256(str(entry).encode()).digest()[:4], "big") % _LOCKS
+    with open(folder / f"{number}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield  # Closing the file gives the lock back, even if this process is killed.
+
+
+@lru_cache(maxsize=2_048)
+def _read_shared(entry: Path) -> StoredGame:
+    story = entry / "game.z8"
+    record: dict[str, Any] = json.loads((entry / "game.json").read_text(encoding="utf-8"))
+    if hashlib.sha256(story.read_bytes()).hexdigest() != record["sha256"]:
+        raise ValueError(f"{story} is damaged")
+    logic = GameLogic.from_dict(record["logic"])
+    return StoredGame(
+        story=story,
+        logic=logic,
+        planner=Planner(logic),
+        solution=tuple(record["solution"]),
+        complexity=Complexity(**record["complexity"]),
+        objective=record["objective"],
+        brief=record["brief"],
+    )
+
+
+@lru_cache(maxsize=256)
+def load_file(story: Path) -> StoredGame:
+    """A `.z8` game of one's own, with the logic of the `.json` file beside it if there is one.
+
+    Raises:
+        UnknownTaskError: the file is not there.
+        GenerationError: the `.json` file is none of TextWorld's.
+    """
+    if not story.is_file():
+        raise UnknownTaskError(f"{story} does not exist")
+    description = story.with_suffix(".json")
+    if not description.is_file():
+        unknown = Complexity(state_size=0, action_size=0.0, solution_length=None, exact=False)
+        return StoredGame(story, None, None, (), unknown, None, None)
+    from textagent_gym.domains.textworld.generator import describe, textworld
+
+    textworld()
+    from textworld.generator.game import Game
+
+    try:
+        game = Game.load(str(description))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise GenerationError(f"{description} does not describe a TextWorld game: {error!r}") from error
+    logic, plan, complexity, brief = describe(game)
+    planner = Planner(logic)
+    return StoredGame(story, logic, planner, plan.commands if plan else (), complexity, game.objective, brief)
