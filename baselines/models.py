@@ -1,0 +1,103 @@
+"""Policies: any causal language model of `transformers`, and a tiny one that is made on the spot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
+from tokenizers.models import BPE
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+_PAD, _END, _USER, _ASSISTANT, _SYSTEM = "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>"
+
+# The generation block marks what an agent says, so that TRL trains on nothing else.
+_CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{% if message['role'] == 'assistant' %}"
+    "<|assistant|>{% generation %}{{ message['content'] }}<|end|>{% endgeneration %}"
+    "{% else %}"
+    "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}"
+    "{% endif %}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A causal language model and its tokenizer, from a local folder or a hub name."""
+    model = AutoModelForCausalLM.from_pretrained(name_or_path)
+    tokenizer = AutoTokenizer.from_pretrained(name_or_path)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model, tokenizer
+
+
+def make_tokenizer(texts: Iterable[str], vocabulary: int = 1_500) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer trained on `texts`, with a chat template. Any string has ids and comes back unchanged.
+
+    Args:
+        texts: to train on.
+        vocabulary: number of tokens at most, of which 256 are single bytes.
+    """
+    tokenizer = Tokenizer(BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = [_PAD, _END, _USER, _ASSISTANT, _SYSTEM]
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=_PAD,
+        eos_token=_END,
+        extra_special_tokens=[_USER, _ASSISTANT, _SYSTEM],
+        chat_template=_CHAT_TEMPLATE,
+        clean_up_tokenization_spaces=False,
+        model_max_length=4_096,
+    )
+
+
+def make_tiny_policy(
+    folder: Path, texts: Iterable[str], *, hidden: int = 128, layers: int = 3, heads: int = 4, seed: int = 0
+) -> None:
+    """Save a small Qwen2 with random weights, and a tokenizer trained on `texts`, as a folder for `load_policy`.
+
+    Args:
+        folder: to write to.
+        texts: that the policy will read and write.
+        hidden, layers, heads: size of the model.
+        seed: of the random weights.
+    """
+    tokenizer = make_tokenizer(texts)
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        intermediate_size=4 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        max_position_embeddings=4_096,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Qwen2ForCausalLM(config)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

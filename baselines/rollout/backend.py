@@ -1,0 +1,42 @@
+"""What a generation back end does: continue the conversations of numbered slots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Continue one conversation.
+
+    Attributes:
+        slot: which conversation, from 0 to the number of slots less 1.
+        ids: what is added to it before the model speaks.
+        fresh: forget what the slot held; a new conversation begins.
+    """
+
+    slot: int
+    ids: tuple[int, ...]
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the model sampled: ids up to and with the end token, if it came in time, and their log-probabilities."""
+
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+
+
+class Generator(Protocol):
+    """A back end. Each slot keeps its conversation, sampled tokens included, from call to call."""
+
+    slots: int
+    context_length: int
+    max_action_tokens: int
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Complete the conversations of some slots, each at most once, in the order of the requests."""
+        ...

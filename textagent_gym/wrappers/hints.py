@@ -1,0 +1,62 @@
+"""Admissible actions as hints in the observation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+from gymnasium.utils import RecordConstructorArgs
+
+from textagent_gym.core import TextEnv
+
+IDLE_ACTIONS = ("examine ", "look", "inventory")
+"""Beginnings of the actions that change nothing in TextWorld and ALFWorld."""
+
+
+class AdmissibleActionHints(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
+    """Ends every observation with the list of actions that would do something now.
+
+    Args:
+        env: any environment whose base is a `TextEnv` that can list its admissible actions.
+        template: with `{actions}` where the list goes.
+        separator: between two actions.
+        leave_out: beginnings of actions that are not listed, such as `IDLE_ACTIONS`.
+
+    Example:
+        >>> import gymnasium
+        >>> env = gymnasium.make("textagent/TextWorld-w2-o3-q4-v0")  # doctest: +SKIP
+        >>> env = AdmissibleActionHints(env)  # doctest: +SKIP
+        >>> print(env.reset(seed=1)[0].splitlines()[-1])  # doctest: +SKIP
+        Possible actions: go north, inventory, look
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[str, str],
+        template: str = "\n\nPossible actions: {actions}",
+        separator: str = ", ",
+        leave_out: tuple[str, ...] = (),
+    ) -> None:
+        RecordConstructorArgs.__init__(self, template=template, separator=separator, leave_out=leave_out)
+        gymnasium.Wrapper.__init__(self, env)
+        base = env.unwrapped
+        if not isinstance(base, TextEnv):
+            raise TypeError(f"AdmissibleActionHints needs a TextEnv, got {type(base).__name__}")
+        self._base: TextEnv[Any] = base
+        self.template = template
+        self.separator = separator
+        self.leave_out = tuple(leave_out)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Begin an episode; see the environment."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._with_hints(observation), info
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Act; see the environment."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._with_hints(observation), float(reward), terminated, truncated, info
+
+    def _with_hints(self, observation: str) -> str:
+        actions = [a for a in self._base.admissible_actions() if not a.startswith(self.leave_out)]
+        return observation + self.template.format(actions=self.separator.join(actions)) if actions else observation
