@@ -1,6 +1,6 @@
 """Supervised fine-tuning on demonstrations, with TRL's `SFTTrainer`; the loss is on the agent's tokens only.
 
-    python -m baselines.sft --model runs/tiny --demos demos.jsonl --out runs/sft
+python -m baselines.sft --model runs/tiny --demos demos.jsonl --out runs/sft
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Token-exact episodes: what the policy read, what it sampled, and what each turn earned.
 
-    turn:        prompt ids (observation) | action ids (sampled)
-    trajectory:  prompt action prompt action prompt action
-    loss mask:   0      1      0      1      0      1
-    rewards:            r1            r2            r3     on the last token of each action
+turn:        prompt ids (observation) | action ids (sampled)
+trajectory:  prompt action prompt action prompt action
+loss mask:   0      1      0      1      0      1
+rewards:            r1            r2            r3     on the last token of each action
 """
 
 from __future__ import annotations

@@ -53,9 +53,7 @@ class Collector:
     cut there and marked `overflow`.
     """
 
-    def __init__(
-        self, make_env: Callable[[], gymnasium.Env[str, str]], generator: Generator, chat: ChatFormat
-    ) -> None:
+    def __init__(self, make_env: Callable[[], gymnasium.Env[str, str]], generator: Generator, chat: ChatFormat) -> None:
         self._slots = [_Slot(make_env()) for _ in range(generator.slots)]
         self._generator = generator
         self._chat = chat
@@ -77,8 +75,7 @@ class Collector:
         while playing:
             numbers = sorted(playing)
             requests = [
-                Request(number, tuple(self._slots[number].pending), not self._slots[number].turns)
-                for number in numbers
+                Request(number, tuple(self._slots[number].pending), not self._slots[number].turns) for number in numbers
             ]
             for number, completion in zip(numbers, self._generator.generate(requests), strict=True):
                 slot = self._slots[number]
@@ -95,9 +92,7 @@ class Collector:
         for slot in self._slots:
             slot.env.close()
 
-    def _begin(
-        self, number: int, slot: _Slot, waiting: Iterator[tuple[int, Episode]], playing: dict[int, int]
-    ) -> None:
+    def _begin(self, number: int, slot: _Slot, waiting: Iterator[tuple[int, Episode]], playing: dict[int, int]) -> None:
         """Begin the next episode in a slot, if there is one."""
         following = next(waiting, None)
         if following is None:
@@ -116,9 +111,7 @@ class Collector:
         text = self._chat.text(list(completion.ids))
         read = slot.observation
         slot.observation, reward, terminated, truncated, slot.info = slot.env.step(text)
-        slot.turns.append(
-            Turn(tuple(slot.pending), completion.ids, completion.log_probs, float(reward), text, read)
-        )
+        slot.turns.append(Turn(tuple(slot.pending), completion.ids, completion.log_probs, float(reward), text, read))
         slot.pending = self._chat.following(slot.observation)
         if completion.ids[-1] != self._chat.end_id:
             # The action was cut before its end token; the template needs one, which nobody sampled.

@@ -21,6 +21,7 @@ from typing import Any
 from textagent_gym.difficulty import Complexity
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Plan, Planner
+from textagent_gym.domains.textworld.quick import quick_upstream
 from textagent_gym.domains.textworld.specs import (
     GUIDE_SPLIT,
     CoinCollectorSpec,
@@ -76,7 +77,7 @@ def build(spec: Spec, split: str, index: int) -> BuiltGame:
         GenerationError: Inform 7 did not compile the game.
         MissingDependencyError: TextWorld is not installed.
     """
-    with _lock, _quiet():
+    with _lock, _quiet(), quick_upstream():
         if split == GUIDE_SPLIT:
             return _compile(_guide_game(spec, index + 1))
         if isinstance(spec, CustomSpec):
