@@ -1,0 +1,103 @@
+"""Means with confidence intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist, fmean, stdev
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from textagent_gym.evaluation.records import EpisodeRecord
+
+CONFIDENCE = 0.95
+_Z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with the bounds of its 95% confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+    def overlaps(self, other: Interval) -> bool:
+        """Whether the two intervals have a value in common."""
+        return self.low <= other.high and other.low <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What an evaluation says of an agent.
+
+    Attributes:
+        episodes, tasks: how many were played, and on how many different tasks.
+        success: share of the episodes that reached the goal.
+        total_reward: mean return of an episode.
+        turns: mean number of actions of an episode.
+        invalid: share of the actions that were not valid.
+    """
+
+    episodes: int
+    tasks: int
+    success: Interval
+    total_reward: Interval
+    turns: Interval
+    invalid: float
+
+
+def wilson_interval(successes: int, trials: int) -> Interval:
+    """95% interval of a proportion of independent trials.
+
+    Source: Wilson, 1927, "Probable inference, the law of succession, and statistical inference".
+
+    >>> str(wilson_interval(8, 10))
+    '0.800 [0.490, 0.943]'
+    """
+    if trials < 1 or not 0 <= successes <= trials:
+        raise ValueError(f"{successes} successes of {trials} trials are no proportion")
+    share, z2 = successes / trials, _Z * _Z
+    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = _Z * sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials)) / (1 + z2 / trials)
+    return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """95% interval of a mean of independent values, by the normal approximation (for 30 values or more)."""
+    mean = fmean(values)
+    half = _Z * stdev(values) / sqrt(len(values)) if len(values) > 1 else float("inf")
+    return Interval(mean, mean - half, mean + half)
+
+
+def summarize(episodes: Sequence[EpisodeRecord]) -> Summary:
+    """Summary of some episodes.
+
+    Episodes of the same task are not independent, so where a task was played several times, the tasks' means are the
+    independent values (clustered standard errors: Miller, 2024, "Adding Error Bars to Evals", arXiv 2411.00640,
+    section 2.2, for clusters of equal size). Where each was played once, success has a Wilson interval.
+    """
+    if not episodes:
+        raise ValueError("no episodes to summarize")
+    by_task: dict[str, list[EpisodeRecord]] = {}
+    for episode in episodes:
+        by_task.setdefault(episode.task, []).append(episode)
+    clusters = list(by_task.values())
+    if all(len(cluster) == 1 for cluster in clusters):
+        success = wilson_interval(sum(episode.success for episode in episodes), len(episodes))
+    else:
+        found = mean_interval([fmean(episode.success for episode in cluster) for cluster in clusters])
+        success = Interval(found.mean, max(0.0, found.low), min(1.0, found.high))
+    actions = sum(episode.turns for episode in episodes)
+    return Summary(
+        episodes=len(episodes),
+        tasks=len(clusters),
+        success=success,
+        total_reward=mean_interval([fmean(episode.total_reward for episode in cluster) for cluster in clusters]),
+        turns=mean_interval([fmean(episode.turns for episode in cluster) for cluster in clusters]),
+        invalid=sum(episode.invalid_actions for episode in episodes) / max(1, actions),
+    )
