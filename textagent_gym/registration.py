@@ -74,6 +74,12 @@ def register_all() -> None:
 
 
 _loaded: set[str] = set()
+_namespaces: set[str] = set()
+
+
+def plugin_namespaces() -> frozenset[str | None]:
+    """The namespaces of the environments that installed packages have registered."""
+    return frozenset(_namespaces)
 
 
 def _register_installed_packages() -> None:
@@ -81,7 +87,9 @@ def _register_installed_packages() -> None:
         if plugin.value in _loaded:
             continue
         _loaded.add(plugin.value)
+        before = set(registry)
         try:
             plugin.load()()
+            _namespaces.update(str(registry[name].namespace) for name in set(registry) - before)
         except Exception as error:  # noqa: BLE001 (somebody else's code must not take Gymnasium down with it)
             gymnasium.logger.warn(f"The environments of the package behind {plugin.value!r} are not available: {error}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -118,7 +120,7 @@ class TextWorldTasks(TaskSource[TextWorldTask]):
         workers = min(workers or os.cpu_count() or 1, len(missing))
         # Spawned, not forked: the caller may hold threads and locks.
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_interrupts_to_the_caller) as pool:
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=_obey, initargs=(os.getpid(),)) as pool:
             futures = [pool.submit(_build, self.spec, split, index) for index in missing]
             try:
                 for future in as_completed(futures):
@@ -131,8 +133,16 @@ class TextWorldTasks(TaskSource[TextWorldTask]):
                 raise
 
 
-def _leave_interrupts_to_the_caller() -> None:
+def _obey(caller: int) -> None:
+    """In a worker: leave Ctrl-C to the caller, and end with it however it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == caller:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _build(spec: Spec, split: str, index: int) -> None:

@@ -1,0 +1,46 @@
+"""`textagent-gym info`."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+
+from textagent_gym.cli.environment import Chosen, full_id, make
+
+
+@dataclass(frozen=True, kw_only=True)
+class Info(Chosen):
+    """Describe an environment: what it is, its spaces and splits, and one of its tasks with its measured difficulty."""
+
+    task: int = 0
+    """Index of the task that is shown."""
+
+    def run(self) -> int:
+        """Print the description."""
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        console = Console()
+        env = make(self)
+        base = env.unwrapped
+        console.rule(full_id(self.env))
+        console.print(Markdown(inspect.cleandoc(type(base).__doc__ or "No description.")))
+        console.rule("arguments")
+        for name, value in env.spec.kwargs.items():
+            console.print(f"  {name} = {value!r}")
+        console.print(f"  observations: {env.observation_space}   actions: {env.action_space}")
+        tasks = getattr(base, "tasks", None)
+        if tasks is None:
+            return 0
+        for split in tasks.splits:
+            size = tasks.size(split)
+            console.print(f"  split {split}: {'endless' if size is None else f'{size} tasks'}")
+        with console.status("Making the task ..."):
+            observation, info = env.reset(options={"task_index": self.task})
+        console.rule(info["task"])
+        for name, value in info["complexity"].to_dict().items():
+            console.print(f"  {name}: {value}")
+        console.print(f"  max_turns: {base.max_turns}\n")
+        console.print(observation, markup=False, highlight=False)
+        env.close()
+        return 0
