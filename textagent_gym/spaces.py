@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -140,10 +140,33 @@ def _create(space: UnicodeText, n: int = 1, ctx: Any = None) -> Any:
     return (ctx or multiprocessing).Array(ctypes.c_int32, n * (space.max_length + 1))
 
 
+class _SharedTexts(Sequence[str]):
+    """The texts in a shared memory as they are now.
+
+    `AsyncVectorEnv` reads its shared memory once, when it is made, and hands out deep copies of what it got: right for
+    arrays, which are views, but a tuple of strings would stay as it was. So this is a view, and its copy is a tuple.
+    """
+
+    def __init__(self, slots: NDArray[np.int32]) -> None:
+        self._slots = slots
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        slot = self._slots[index]
+        return _text(slot[1 : 1 + slot[0]])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> tuple[str, ...]:
+        return tuple(self)
+
+
 @read_from_shared_memory.register(UnicodeText)
-def _read(space: UnicodeText, shared_memory: Any, n: int = 1) -> tuple[str, ...]:
-    slots = np.frombuffer(shared_memory.get_obj(), dtype=np.int32).reshape(n, space.max_length + 1)
-    return tuple(_text(slot[1 : 1 + slot[0]]) for slot in slots)
+def _read(space: UnicodeText, shared_memory: Any, n: int = 1) -> _SharedTexts:
+    slots = np.frombuffer(shared_memory.get_obj(), dtype=np.int32)
+    return _SharedTexts(slots.reshape(n, space.max_length + 1))
 
 
 @write_to_shared_memory.register(UnicodeText)

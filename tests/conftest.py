@@ -1,0 +1,22 @@
+"""Fixtures that many tests share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+LIGHTS = Path(__file__).parent / "third_party" / "lights"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # The tests make games of their own and leave the user's cache alone; worker processes inherit the folder.
+    os.environ.setdefault("TEXTAGENT_CACHE", str(Path(__file__).parents[1] / ".pytest_cache" / "games"))
+    sys.path.insert(0, str(LIGHTS))
+    import gymnasium
+    import lights
+
+    if "lights/Lights-v0" not in gymnasium.registry:
+        lights.register()
