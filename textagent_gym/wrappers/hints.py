@@ -23,11 +23,9 @@ class AdmissibleActionHints(gymnasium.Wrapper[str, str, str, str], RecordConstru
         leave_out: beginnings of actions that are not listed, such as `IDLE_ACTIONS`.
 
     Example:
-        >>> import gymnasium
-        >>> env = gymnasium.make("textagent/TextWorld-w2-o3-q4-v0")  # doctest: +SKIP
-        >>> env = AdmissibleActionHints(env)  # doctest: +SKIP
-        >>> print(env.reset(seed=1)[0].splitlines()[-1])  # doctest: +SKIP
-        Possible actions: go north, inventory, look
+        >>> env = AdmissibleActionHints(gymnasium.make("lights/Lights-v0", switches=2))
+        >>> print(env.reset(options={"task_index": 0})[0].splitlines()[-1])
+        Possible actions: press black, press green, press red
     """
 
     def __init__(
