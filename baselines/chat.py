@@ -51,8 +51,8 @@ class ChatFormat:
         said = self._render(before, False)
         after = self._render([*before, _user(observation)], True)
         end = self.tokenizer.eos_token
-        head = said[: said.rindex(_SAID) + len(_SAID)]
-        if not after.startswith(head + end):
+        head = said[: said.rfind(_SAID) + len(_SAID)]
+        if _SAID not in said or not after.startswith(head + end):
             raise ValueError(
                 "the chat template rewrites earlier messages or does not end an assistant's message with "
                 f"{end!r}, so a conversation cannot be continued token by token"

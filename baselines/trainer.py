@@ -26,14 +26,12 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from baselines.advantages import GroupTooSmallError
+from baselines.advantages import AdvantageFunction, GroupTooSmallError
 from baselines.chat import ChatFormat
 from baselines.losses import Aggregation, aggregate, kl_k3, ppo_clip, sampled_log_probs
 from baselines.models import load_policy
 from baselines.rollout import Collector, Episode, TransformersGenerator
 from baselines.trajectory import Trajectory, collate
-
-AdvantageFunction = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +91,7 @@ def train(
     Args:
         config: of the run.
         make_env: makes one environment.
-        advantages_of: takes returns and groups, both of shape (episodes,), gives an advantage an episode.
+        advantages_of: out of `advantages.py`, or one like them.
         log: called with the metrics of each iteration.
 
     Raises:
@@ -190,15 +188,18 @@ class _Run:
     def update(self, trajectories: Sequence[Trajectory], advantages_of: AdvantageFunction) -> dict[str, float]:
         """Learn from one iteration's episodes."""
         config = self.config
-        returns = np.array([t.total_reward for t in trajectories])
+        lengths = np.array([len(t.turns) for t in trajectories], dtype=np.int64)
+        rewards = np.zeros((len(trajectories), int(lengths.max())))
+        for row, trajectory in enumerate(trajectories):
+            rewards[row, : lengths[row]] = [turn.reward for turn in trajectory.turns]
         groups = np.array([t.group for t in trajectories], dtype=np.int64)
-        advantages = advantages_of(returns, groups)
+        advantages = advantages_of(rewards, lengths, groups)
         random = np.random.default_rng(_seed(config, self.iteration, 2, self.accelerator.process_index))
         losses, clipped, norms = [], [], []
         for _ in range(config.epochs):
             for part in np.array_split(random.permutation(len(trajectories)), config.minibatches):
                 # Episodes without advantage teach nothing, unless they are held near the reference.
-                members = [int(i) for i in part if advantages[i] != 0.0 or config.kl]
+                members = [int(i) for i in part if advantages[i].any() or config.kl]
                 if members:
                     loss, share, norm = self._step([trajectories[i] for i in members], advantages[members])
                     losses.append(loss)
@@ -227,7 +228,7 @@ class _Run:
             old = batch.log_probs.to(device)
             logits = self.policy(input_ids=ids, attention_mask=batch.attention_mask.to(device), use_cache=False).logits
             log_probs = sampled_log_probs(logits, ids, config.temperature or 1.0)
-            advantage = torch.tensor(advantages[members], dtype=torch.float32, device=device)[:, None]
+            advantage = torch.tensor(advantages[members], dtype=torch.float32).gather(1, batch.turns).to(device)
             values = ppo_clip(log_probs, old, advantage, clip_low=config.clip_low, clip_high=config.clip_high)
             if self.reference is not None:
                 with torch.no_grad():
@@ -237,7 +238,7 @@ class _Run:
             share = float(mask.sum()) / tokens if config.aggregation == "token" else len(members) / len(trajectories)
             loss = aggregate(values, mask, config.aggregation, constant=float(config.max_action_tokens)) * share
             self.accelerator.backward(loss)
-            total += float(loss)
+            total += float(loss.detach())
             ratio = (log_probs - old).detach().exp()
             outside = (ratio < 1 - config.clip_low) | (ratio > 1 + config.clip_high)
             at_clip += float((outside * mask).sum()) / tokens

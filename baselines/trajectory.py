@@ -80,6 +80,7 @@ class Batch:
         action_mask: float32, 1 for every sampled token.
         log_probs: float32, of the sampled tokens when they were sampled; 0 elsewhere.
         rewards: float32, each turn's on the last token of its action.
+        turns: int64, number of the turn that a sampled token belongs to, from 0; 0 elsewhere too.
     """
 
     ids: torch.Tensor
@@ -87,6 +88,7 @@ class Batch:
     action_mask: torch.Tensor
     log_probs: torch.Tensor
     rewards: torch.Tensor
+    turns: torch.Tensor
 
 
 def collate(trajectories: Sequence[Trajectory]) -> Batch:
@@ -98,15 +100,17 @@ def collate(trajectories: Sequence[Trajectory]) -> Batch:
     action = torch.zeros(shape)
     log_probs = torch.zeros(shape)
     rewards = torch.zeros(shape)
+    turns = torch.zeros(shape, dtype=torch.int64)
     for row, trajectory in enumerate(trajectories):
         at = 0
-        for turn in trajectory.turns:
+        for number, turn in enumerate(trajectory.turns):
             start = at + len(turn.prompt)
             end = start + len(turn.action)
             ids[row, at:end] = torch.tensor((*turn.prompt, *turn.action), dtype=torch.int64)
             action[row, start:end] = 1.0
             log_probs[row, start:end] = torch.tensor(turn.log_probs)
             rewards[row, end - 1] = turn.reward
+            turns[row, start:end] = number
             at = end
         attention[row, :at] = 1
-    return Batch(ids, attention, action, log_probs, rewards)
+    return Batch(ids, attention, action, log_probs, rewards, turns)

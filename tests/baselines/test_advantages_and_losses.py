@@ -1,0 +1,109 @@
+"""The pure functions, against TRL's formulas and small independent computations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baselines.advantages import ADVANTAGES, GroupTooSmallError, dr_grpo, grpo, grpo_process, rloo
+from baselines.losses import aggregate, kl_k3, ppo_clip, sampled_log_probs
+
+RETURNS = st.lists(st.floats(-2, 2), min_size=12, max_size=12)
+ONE_TURN = np.ones(12, dtype=np.int64)
+GROUPS = np.repeat([7, 3, 5], 4)
+
+
+def column(returns: list[float]) -> np.ndarray:
+    return np.array(returns)[:, None]
+
+
+@given(RETURNS)
+def test_grpo_is_trls(returns: list[float]) -> None:
+    # As in TRL's GRPOTrainer: rewards of a group side by side, mean and (n - 1) deviation over the group, 1e-4.
+    rewards = torch.tensor(returns, dtype=torch.float64)
+    mean = rewards.view(-1, 4).mean(dim=1).repeat_interleave(4)
+    deviation = rewards.view(-1, 4).std(dim=1).repeat_interleave(4)
+    expected = (rewards - mean) / (deviation + 1e-4)
+    assert np.allclose(grpo(column(returns), ONE_TURN, GROUPS)[:, 0], expected.numpy())
+
+
+@given(RETURNS)
+def test_rloo_is_trls(returns: list[float]) -> None:
+    # As in TRL's RLOOTrainer: (mean of the group * k - own) / (k - 1) is the baseline.
+    rewards = torch.tensor(returns, dtype=torch.float64)
+    mean = rewards.view(-1, 4).mean(dim=1).repeat_interleave(4)
+    expected = rewards - (mean * 4 - rewards) / 3
+    assert np.allclose(rloo(column(returns), ONE_TURN, GROUPS)[:, 0], expected.numpy())
+
+
+@given(RETURNS)
+def test_dr_grpo_is_a_share_of_rloo(returns: list[float]) -> None:
+    # Leave-one-out is the mean-centred advantage times n / (n - 1).
+    assert np.allclose(
+        dr_grpo(column(returns), ONE_TURN, GROUPS) * 4 / 3, rloo(column(returns), ONE_TURN, GROUPS), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("method", ADVANTAGES)
+def test_a_group_of_one_is_an_error(method: str) -> None:
+    with pytest.raises(GroupTooSmallError, match="group_size"):
+        ADVANTAGES[method](np.ones((3, 2)), np.array([2, 2, 2]), np.array([0, 0, 1]))
+
+
+@pytest.mark.parametrize("method", ADVANTAGES)
+def test_nothing_follows_an_episodes_last_turn(method: str) -> None:
+    random = np.random.default_rng(0)
+    lengths = np.array([1, 4, 2, 3])
+    rewards = np.where(np.arange(4) < lengths[:, None], random.normal(size=(4, 4)), 0.0)
+    advantages = ADVANTAGES[method](rewards, lengths, np.array([0, 0, 1, 1]))
+    assert advantages.shape == (4, 4)
+    assert not advantages[np.arange(4) >= lengths[:, None]].any()
+
+
+def test_process_supervision_sums_the_normalised_rewards_ahead() -> None:
+    rewards = np.array([[1.0, 0.0, 2.0], [3.0, 5.0, 0.0]])
+    lengths, groups = np.array([3, 2]), np.array([0, 0])
+    played = np.array([1.0, 0.0, 2.0, 3.0, 5.0])
+    normal = (played - played.mean()) / (played.std(ddof=1) + 1e-4)
+    expected = [[normal[:3].sum(), normal[1:3].sum(), normal[2]], [normal[3:].sum(), normal[4], 0.0]]
+    assert np.allclose(grpo_process(rewards, lengths, groups), expected)
+    halved = grpo_process(rewards, lengths, groups, discount=0.5)
+    assert halved[0, 0] == pytest.approx(normal[0] + 0.5 * normal[1] + 0.25 * normal[2])
+
+
+def test_log_probs_are_torchs_cross_entropy() -> None:
+    logits, ids = torch.randn(2, 5, 11), torch.randint(0, 11, (2, 5))
+    found = sampled_log_probs(logits, ids, temperature=0.7)
+    expected = -torch.nn.functional.cross_entropy(
+        (logits[:, :-1] / 0.7).reshape(-1, 11), ids[:, 1:].reshape(-1), reduction="none"
+    ).view(2, 4)
+    assert torch.allclose(found[:, 1:], expected, atol=1e-5)
+    assert not found[:, 0].any()
+
+
+def test_the_clip_stops_the_gradient_outside_its_bounds_only() -> None:
+    old = torch.zeros(1, 4)
+    new = torch.tensor([[1.0, -1.0, 1.0, -1.0]], requires_grad=True)
+    ppo_clip(new, old, torch.tensor([[1.0, 1.0, -1.0, -1.0]])).sum().backward()
+    # Outside and already improved: no gradient. Outside and worse: full gradient.
+    assert new.grad[0, 0] == 0.0
+    assert new.grad[0, 3] == 0.0
+    assert new.grad[0, 1] == pytest.approx(-float(torch.tensor(-1.0).exp()))
+    assert new.grad[0, 2] == pytest.approx(float(torch.tensor(1.0).exp()))
+
+
+def test_k3_is_never_negative_and_zero_for_equal_policies() -> None:
+    a, b = torch.randn(100), torch.randn(100)
+    assert (kl_k3(a, b) >= 0).all()
+    assert not kl_k3(a, a).any()
+
+
+def test_aggregations_differ_as_their_papers_say() -> None:
+    values = torch.tensor([[1.0, 2.0, 9.0], [4.0, 9.0, 9.0]])
+    mask = torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    assert aggregate(values, mask, "token") == pytest.approx(7 / 3)
+    assert aggregate(values, mask, "sequence") == pytest.approx((1.5 + 4) / 2)
+    assert aggregate(values, mask, "constant", constant=2.0) == pytest.approx((3 / 2 + 4 / 2) / 2)
