@@ -26,6 +26,7 @@ class Turn:
         reward: of the turn.
         text: the action as the environment received it.
         observation: what the policy read before it acted.
+        valid: the environment understood the action (true where it does not tell).
     """
 
     prompt: tuple[int, ...]
@@ -34,6 +35,7 @@ class Turn:
     reward: float
     text: str
     observation: str
+    valid: bool = True
 
 
 @dataclass(frozen=True, slots=True)

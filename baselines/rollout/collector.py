@@ -111,7 +111,17 @@ class Collector:
         text = self._chat.text(list(completion.ids))
         read = slot.observation
         slot.observation, reward, terminated, truncated, slot.info = slot.env.step(text)
-        slot.turns.append(Turn(tuple(slot.pending), completion.ids, completion.log_probs, float(reward), text, read))
+        slot.turns.append(
+            Turn(
+                tuple(slot.pending),
+                completion.ids,
+                completion.log_probs,
+                float(reward),
+                text,
+                read,
+                bool(slot.info.get("valid_action", True)),
+            )
+        )
         slot.pending = self._chat.following(slot.observation)
         if completion.ids[-1] != self._chat.end_id:
             # The action was cut before its end token; the template needs one, which nobody sampled.

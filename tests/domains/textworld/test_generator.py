@@ -1,0 +1,197 @@
+"""Games are what was asked for, the same everywhere, and in one split only."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from textagent_gym.domains.textworld import generator, store
+from textagent_gym.domains.textworld.specs import GUIDE_SPLIT, make_spec
+from textagent_gym.domains.textworld.tasks import TextWorldTasks
+from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnknownTaskError
+
+DIGESTS = """
+import hashlib, sys
+from textagent_gym.domains.textworld.generator import build
+from textagent_gym.domains.textworld.specs import make_spec
+for spec in (make_spec("custom"), make_spec("cooking", recipe=2, take=1, cook=True, cut=True)):
+    game = build(spec, "train", 0)
+    print(hashlib.sha256(game.story).hexdigest(), game.plan.commands, game.objective, game.logic.to_dict())
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TEXTAGENT_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_games_are_equal_byte_for_byte_whatever_the_hash_seed_and_the_day() -> None:
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", DIGESTS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            timeout=300,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert outputs[0] == outputs[1]
+    game = generator.build(make_spec("custom"), "train", 0)
+    assert game.story[0x12:0x18] == b"000000"
+
+
+@pytest.mark.parametrize(("rooms", "objects", "length"), [(2, 3, 4), (1, 2, 2), (4, 6, 8), (3, 5, 6)])
+def test_the_shortest_solution_has_the_length_asked_for(rooms: int, objects: int, length: int) -> None:
+    tasks = TextWorldTasks(make_spec("custom", rooms=rooms, objects=objects, quest_length=length))
+    for index in range(2):
+        task = tasks.task("train", index)
+        assert task.complexity.solution_length == length
+        assert task.complexity.exact
+        assert task.milestones == length
+        assert len(task.game.solution) == length
+
+
+@pytest.mark.slow
+def test_the_largest_complexity_of_the_guide_is_reached() -> None:
+    task = TextWorldTasks(make_spec("custom", rooms=8, objects=12, quest_length=12)).task("train", 0)
+    assert task.complexity.solution_length == 12
+    assert task.complexity.exact
+
+
+def test_what_cannot_be_made_is_said_and_not_searched_for_ever() -> None:
+    with pytest.raises(InfeasibleDifficultyError, match="quest_length=30"):
+        TextWorldTasks(make_spec("custom", rooms=1, objects=1, quest_length=30)).task("train", 0)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "error"),
+    [
+        ({"game": "chess"}, InvalidOptionError),
+        ({"romms": 3}, InvalidOptionError),
+        ({"rooms": 0}, InfeasibleDifficultyError),
+        ({"rooms": 2.5}, InvalidOptionError),
+        ({"rooms": 2, "state_size": 2}, InvalidOptionError),
+        ({"theme": "space"}, InvalidOptionError),
+        ({"game": "simple", "rewards": "rich"}, InvalidOptionError),
+        ({"game": "coin_collector", "level": 301}, InfeasibleDifficultyError),
+        ({"game": "coin_collector", "level": 300}, InfeasibleDifficultyError),
+        ({"game": "treasure_hunter", "level": 31}, InfeasibleDifficultyError),
+        ({"game": "cooking", "recipe": 1, "take": 2}, InfeasibleDifficultyError),
+        ({"game": "cooking", "rooms": 2}, InvalidOptionError),
+        ({"game": "files", "path": "/nowhere"}, InvalidOptionError),
+    ],
+)
+def test_a_wrong_request_says_what_exists(knobs: dict[str, object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        make_spec(**knobs)
+
+
+def test_no_game_is_in_two_splits() -> None:
+    spec = make_spec("custom", rooms=1, objects=2, quest_length=2)
+    buckets = {}
+    for split in ("train", "validation", "test"):
+        for index in range(12):
+            game = generator._custom_game(spec, split, index)
+            buckets.setdefault(generator._bucket(game), set()).add(split)
+    assert all(len(splits) == 1 for splits in buckets.values())
+
+
+def test_the_guides_games_are_tw_makes(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        output = tmp_path / f"{seed}.z8"
+        command = [str(Path(sys.executable).with_name("tw-make")), "custom", "--world-size", "2", "--nb-objects", "3"]
+        command += ["--quest-length", "4", "--seed", str(seed), "--output", str(output), "--silent"]
+        subprocess.run(command, check=True, timeout=120, cwd=tmp_path)
+        expected = json.loads(output.with_suffix(".json").read_text())
+        game = generator.build(make_spec("custom"), GUIDE_SPLIT, seed - 1)
+        assert game.objective == expected["objective"]
+        original = bytearray(output.read_bytes())
+        original[0x12:0x18] = b"000000"
+        assert game.story == bytes(original)
+
+
+def test_the_guides_figure_comes_out_word_for_word() -> None:
+    # Figure 3 of arXiv 2510.01132.
+    task = TextWorldTasks(make_spec("custom", rooms=2, objects=3, quest_length=4)).task(GUIDE_SPLIT, 0)
+    assert task.game.solution == (
+        "take type J keycard from mantle",
+        "unlock type J chest with type J keycard",
+        "open type J chest",
+        "take desktop computer from type J chest",
+    )
+    assert task.game.objective.startswith("You are now playing a life changing session of TextWorld!")
+
+
+def test_the_guides_games_are_served_with_the_lengths_they_have() -> None:
+    spec = make_spec("custom", rooms=2, objects=3, quest_length=4)
+    assert TextWorldTasks(spec).size(GUIDE_SPLIT) == 100
+    with generator.quick_upstream():
+        lengths = {generator.describe(generator._guide_game(spec, seed))[2].solution_length for seed in range(1, 101)}
+    assert lengths == {3, 4}
+
+
+def test_ids_lead_back_to_their_task() -> None:
+    tasks = TextWorldTasks(make_spec("custom", rooms=1, objects=2, quest_length=2))
+    task = tasks.task("train", 1)
+    assert task.id == "TextWorld/custom-w1-o2-q2/train/1"
+    assert tasks.find(task.id) == task
+    for wrong in ("TextWorld/custom-w2-o2-q2/train/1", "TextWorld/custom-w1-o2-q2/train/01", "x", task.id + "/"):
+        with pytest.raises(UnknownTaskError):
+            tasks.find(wrong)
+    with pytest.raises(UnknownTaskError):
+        tasks.task(GUIDE_SPLIT, 100)
+
+
+def test_a_damaged_game_is_made_again(cache: Path) -> None:
+    spec = make_spec("custom", rooms=1, objects=2, quest_length=2)
+    game = store.load(spec, "train", 0)
+    whole = game.story.read_bytes()
+    for damage in (b"", b"nonsense"):
+        game.story.write_bytes(damage)
+        store._read_shared.cache_clear()
+        assert store.load(spec, "train", 0).story.read_bytes() == whole
+    assert store.size()[0] == 1
+    assert store.clear() == 1
+    assert store.size() == (0, 0)
+
+
+def _load(_: int) -> str:
+    return str(store.load(make_spec("custom", rooms=1, objects=2, quest_length=2), "train", 0).solution)
+
+
+def test_many_processes_may_want_the_same_game_at_once(cache: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        assert len(set(pool.map(_load, range(6)))) == 1
+    assert not list(cache.rglob(".building-*"))
+
+
+def test_ones_own_games_are_played_with_and_without_their_description(upstream_game, tmp_path: Path) -> None:
+    import shutil
+
+    import gymnasium
+
+    from textagent_gym.errors import UnsupportedOperationError
+
+    _, story = upstream_game(make_spec("custom"), 1)
+    shutil.copy(story, tmp_path / "b.z8")
+    shutil.copy(Path(story).with_suffix(".json"), tmp_path / "b.json")
+    shutil.copy(story, tmp_path / "a.z8")
+    env = gymnasium.make("textagent/TextWorld-v0", game="files", path=str(tmp_path)).unwrapped
+    _, info = env.reset(options={"task": "TextWorld/files/b.z8"})
+    assert info["complexity"].solution_length == 4
+    for action in env.oracle():
+        *_, info = env.step(action)
+    assert info["success"]
+    _, info = env.reset(options={"task_index": 0})
+    assert info["complexity"].solution_length is None
+    with pytest.raises(UnsupportedOperationError, match="json"):
+        env.oracle()
+    env.step("take type J keycard from mantle")
