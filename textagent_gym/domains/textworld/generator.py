@@ -39,7 +39,7 @@ VERSION = 1
 GUIDE_GAMES = 100
 
 _ATTEMPTS = 40  # Draws of a chain before a request counts as infeasible.
-_CHAIN_STEPS = 4_000  # Steps of TextWorld's search for a chain; the longest that succeeded here took a tenth of it.
+_CHAIN_STEPS = 8_000  # Steps of TextWorld's search for a chain, divided by the rooms: each step looks at all of them.
 _TEXTS = 64  # Draws of the text of one world, until it belongs to the split.
 
 # Two games with equal content get the same bucket, so no game can be in two splits.
@@ -173,7 +173,7 @@ class _ChainTooLongError(Exception):
 def _draw_chain(options: Any, rngs: dict[str, Any], spec: CustomSpec, length: int) -> tuple[Any, list[Any]]:
     """TextWorld's `make_game` up to the quests, with a bound on its search."""
     tw = textworld()
-    chaining = _bounded(options.chaining)
+    chaining = _bounded(options.chaining, _CHAIN_STEPS // spec.rooms)
     options.chaining = chaining
     chaining.min_length = chaining.max_length = chaining.max_depth = length
     chaining.min_breadth = chaining.max_breadth = spec.quest_breadth
@@ -188,8 +188,8 @@ def _draw_chain(options: Any, rngs: dict[str, Any], spec: CustomSpec, length: in
     return world, tw.generator.make_quest(world, options)
 
 
-def _bounded(chaining: Any) -> Any:
-    """The same chaining options, counting the steps of the search."""
+def _bounded(chaining: Any, most: int) -> Any:
+    """The same chaining options, counting the steps of the search up to `most`."""
     from textworld.generator.chaining import ChainingOptions
 
     class Bounded(ChainingOptions):  # type: ignore[misc]
@@ -197,7 +197,7 @@ def _bounded(chaining: Any) -> Any:
 
         def check_action(self, state: Any, action: Any) -> bool:
             self.steps += 1
-            if self.steps > _CHAIN_STEPS:
+            if self.steps > most:
                 raise _ChainTooLongError
             return bool(super().check_action(state, action))
 
