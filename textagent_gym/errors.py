@@ -40,4 +40,14 @@ class UnsupportedOperationError(TextAgentError, NotImplementedError):
 
 
 class WorkerError(TextAgentError, RuntimeError):
-    """A worker process of a vector environment failed in a way that replacing it does not mend."""
+    """A worker of a vector environment failed in a way that replacing it does not mend.
+
+    `slot` is the number of the environment concerned, where it is a single one.
+    """
+
+    def __init__(self, message: str, slot: int | None = None) -> None:
+        super().__init__(message)
+        self.slot = slot
+
+    def __reduce__(self) -> tuple[type[WorkerError], tuple[str, int | None]]:
+        return type(self), (str(self), self.slot)

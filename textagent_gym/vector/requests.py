@@ -86,7 +86,7 @@ class Failure:
 
     def throw(self, slot: int) -> None:
         """Raise the exception where the caller is, with the traceback from where it happened as its cause."""
-        told = WorkerError(f"environment {slot} raised in its worker:\n{self.trace}")
+        told = WorkerError(f"environment {slot} raised in its worker:\n{self.trace}", slot)
         if self.error is None:
             raise told
         raise self.error from told

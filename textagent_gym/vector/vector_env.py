@@ -1,16 +1,15 @@
 """Vector environments for text: all environments act in turn in this process, or at the same time in worker processes.
 
-Both are one `gymnasium.vector.VectorEnv`; they differ only in who performs a batch of requests. Observations are a tuple
-of strings, which is what Gymnasium makes of a batch of texts, without its copying of arrays.
+Both are one `gymnasium.vector.VectorEnv`; they differ only in who performs a batch of requests. Observations are a
+tuple of strings, which is what Gymnasium makes of a batch of texts, without its copying of arrays.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
-import gymnasium
 import numpy as np
 from gymnasium import Space, spaces
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.vector.requests import Answer, Call, Failure, Reply, Request, Reset, SetAttribute, Step, perform
 from textagent_gym.vector.worker import MakeEnv
-from textagent_gym.vector.workers import Workers
+from textagent_gym.vector.workers import Workers, available_cores
 
 Stepped = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
@@ -125,7 +124,7 @@ class _VectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         infos: dict[str, Any] = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             begun = self._ask([(int(n), Reset()) for n in np.flatnonzero(self._ended)])
-            for n, answer in begun.items():
+            for n in begun:
                 final = {"final_obs": answers[n].observation, "final_info": answers[n].info}
                 infos = self._add_info(infos, final, n)
             answers = {**answers, **begun}
@@ -174,7 +173,7 @@ class _VectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         space = self.single_observation_space
         if isinstance(space, spaces.Text | spaces.Sequence):
             return tuple(self._observations)
-        return concatenate(space, self._observations, create_empty_array(space, self.num_envs))
+        return concatenate(space, self._observations, cast(Any, create_empty_array(space, self.num_envs)))
 
 
 class InProcessVectorEnv(_VectorEnv):
@@ -185,6 +184,7 @@ class InProcessVectorEnv(_VectorEnv):
         autoreset_mode: "NextStep", "SameStep" or "Disabled"; see `step`.
 
     Example:
+        >>> import gymnasium
         >>> envs = InProcessVectorEnv([lambda: gymnasium.make("lights/Lights-v0", switches=1)] * 2)
         >>> envs.reset(seed=0)[0]
         ('Turn on all 1 lights.\\nred: off', 'Turn on all 1 lights.\\nred: off')
@@ -232,10 +232,11 @@ class ProcessVectorEnv(_VectorEnv):
 
     Example:
         >>> from textagent_gym.vector import make_vec
-        >>> with make_vec("lights/Lights-v0", 2, kind="process", workers=1, switches=1) as envs:
-        ...     _ = envs.reset(seed=0)
-        ...     envs.step(["press red", "sing"])[0]
+        >>> envs = make_vec("lights/Lights-v0", 2, kind="process", workers=1, switches=1)
+        >>> _ = envs.reset(seed=0)
+        >>> envs.step(["press red", "sing"])[0]
         ('red: on', 'Nothing happens.')
+        >>> envs.close()
     """
 
     def __init__(

@@ -10,6 +10,7 @@ A worker process that has died is replaced at once: its running episodes are ans
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 import time
 from collections import deque
@@ -20,7 +21,7 @@ from multiprocessing import util
 from multiprocessing.process import BaseProcess
 from typing import Any, Literal
 
-import cloudpickle
+import cloudpickle  # type: ignore[import-untyped]
 from gymnasium import Space
 from gymnasium.error import ClosedEnvironmentError
 
@@ -269,6 +270,11 @@ class Workers:
             worker.process.start()
         finally:
             theirs.close()  # Else the end of the worker would not be seen at the other end.
+
+
+def available_cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _start_context(context: str | None) -> Any:

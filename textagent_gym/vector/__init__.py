@@ -1,0 +1,14 @@
+"""Many environments at once: in this process, in worker processes, and whichever is ready first."""
+
+from textagent_gym.vector.make import env_maker, make_vec
+from textagent_gym.vector.ready_first import ReadyFirstPool, Received
+from textagent_gym.vector.vector_env import InProcessVectorEnv, ProcessVectorEnv
+
+__all__ = [
+    "InProcessVectorEnv",
+    "ProcessVectorEnv",
+    "ReadyFirstPool",
+    "Received",
+    "env_maker",
+    "make_vec",
+]

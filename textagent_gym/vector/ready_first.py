@@ -1,0 +1,171 @@
+"""A pool of environments that answers in the order in which they are done: the slowest world stalls nobody."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from gymnasium import Space
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.vector.requests import Answer, Call, Failure, Reply, Request, Reset, Step, Value
+from textagent_gym.vector.worker import MakeEnv
+from textagent_gym.vector.workers import Workers
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What one environment answered.
+
+    Attributes:
+        slot: number of the environment.
+        observation: what it shows now.
+        reward: of the step; 0.0 after a reset.
+        terminated: the world ended.
+        truncated: the turn budget ran out, or the worker died (`info["worker_restarted"]`).
+        info: see `StepInfo`.
+    """
+
+    slot: int
+    observation: Any
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+
+class ReadyFirstPool:
+    """Environments that are asked one by one and answer as soon as they are done.
+
+    `reset` and `send` return at once; `recv` returns whichever environment answers first. Nothing is reset on its own:
+    whoever receives an end says what is played next. An environment's exception is raised by `recv`, with the
+    worker's traceback as its cause (a `WorkerError`, whose `slot` tells which environment); the pool goes on.
+
+    Args:
+        env_fns: functions that make the environments; for processes, sent to the workers with `cloudpickle`.
+        kind: "process", or "thread" for worlds that mostly wait (for a container, a server); what is in `info` must be
+            picklable with both. A worker process that dies is replaced and its running episodes are truncated.
+        workers: number of workers; by default one an environment. Environments that share one wait for each other.
+        context: how processes are started: "forkserver", "spawn" or "fork"; by default the first one that exists here.
+
+    Raises:
+        WorkerError: workers die again and again before they have made their environments.
+
+    Example:
+        >>> import gymnasium
+        >>> make = lambda: gymnasium.make("lights/Lights-v0", switches=1)
+        >>> with ReadyFirstPool([make] * 3, kind="thread") as pool:
+        ...     for slot in range(pool.num_envs):
+        ...         pool.reset(slot, seed=slot)
+        ...     begun = [pool.recv() for _ in range(pool.num_envs)]
+        ...     pool.send(begun[0].slot, "press red")
+        ...     pool.recv().reward
+        1.0
+    """
+
+    def __init__(
+        self,
+        env_fns: Sequence[MakeEnv],
+        *,
+        kind: Literal["process", "thread"] = "process",
+        workers: int | None = None,
+        context: str | None = None,
+    ) -> None:
+        self._workers = Workers(env_fns, len(env_fns) if workers is None else workers, kind, context)
+        self._asked: set[int] = set()
+        self._ready: deque[tuple[int, Reply]] = deque()
+        self.num_envs = len(env_fns)
+        self.single_observation_space: Space[Any]
+        self.single_action_space: Space[Any]
+        self.single_observation_space, self.single_action_space = self._workers.spaces[0]
+
+    @property
+    def worker_pids(self) -> tuple[int | None, ...]:
+        """Process ids of the workers, in the order of their environments; `None` for threads."""
+        return self._workers.pids
+
+    @property
+    def pending(self) -> frozenset[int]:
+        """The slots that have been asked and whose answer has not been received."""
+        return frozenset(self._asked)
+
+    def reset(self, slot: int, *, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin an episode in one environment; `recv` will return its first observation.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: its last answer has not been received.
+        """
+        self._ask(slot, Reset(seed, options))
+
+    def send(self, slot: int, action: Any) -> None:
+        """Act in one environment; `recv` will return what came of it.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: its last answer has not been received.
+        """
+        self._ask(slot, Step(action))
+
+    def recv(self, timeout: float | None = None) -> Received:
+        """The next answer of any environment that has been asked.
+
+        Args:
+            timeout: in seconds; `None` waits for ever.
+
+        Raises:
+            TimeoutError: no environment has answered in time; they are still at it.
+            gymnasium.error.NoAsyncCallError: no environment has been asked.
+        """
+        if not self._asked:
+            raise NoAsyncCallError("No environment has been asked: call send or reset first.", "recv")
+        if not self._ready:
+            self._ready.extend(self._workers.wait(timeout))
+        if not self._ready:
+            raise TimeoutError(f"none of {len(self._asked)} environments has answered within {timeout} seconds")
+        slot, reply = self._ready.popleft()
+        self._asked.remove(slot)
+        if isinstance(reply, Failure):
+            reply.throw(slot)
+        answer = cast(Answer, reply)
+        return Received(slot, answer.observation, answer.reward, answer.terminated, answer.truncated, answer.info)
+
+    def call(self, slot: int, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of one environment, such as `oracle` or `snapshot`, or read an attribute, and wait for it.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: its last answer has not been received.
+            WorkerError: its worker died meanwhile.
+        """
+        self._ask(slot, Call(name, args, kwargs))
+        try:
+            while True:
+                replies = dict(self._workers.wait())
+                reply = replies.pop(slot, None)
+                self._ready.extend(replies.items())
+                if reply is not None:
+                    break
+        finally:
+            self._asked.discard(slot)
+        if isinstance(reply, Failure):
+            reply.throw(slot)
+        return cast(Value, reply).value
+
+    def close(self) -> None:
+        """End the workers, whatever they are doing; again does nothing."""
+        self._workers.close()
+
+    def __enter__(self) -> ReadyFirstPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, slot: int, request: Request) -> None:
+        if not 0 <= slot < self.num_envs:
+            raise InvalidOptionError(f"slot must be from 0 to {self.num_envs - 1}, got {slot}")
+        if slot in self._asked:
+            raise AlreadyPendingCallError(f"Environment {slot} has been asked already: call recv first.", "recv")
+        self._workers.send([(slot, request)])
+        self._asked.add(slot)
