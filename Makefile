@@ -22,7 +22,7 @@ unit: $(INSTALLED)
 	$(BIN)/python -m pytest
 
 docs: $(INSTALLED)  ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 benchmark: $(INSTALLED)  ## compare with the reference implementations in the same run
 	$(BIN)/python -m benchmarks

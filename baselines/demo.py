@@ -1,0 +1,289 @@
+"""The main job, end to end on a CPU: games, demonstrations, SFT, multi-turn RL, evaluation on held-out games.
+
+    make demo            or            python -m baselines.demo --seed 1
+
+The setting is small enough for a policy that has never read a word: one-room cooking games of TextWorld (find the
+ingredient that the goal names, prepare the meal, eat it: three actions at best, eight allowed), the actions that move
+the game on listed in the observation, a two-layer transformer with random weights and a tokenizer of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+ENV = "textagent/TextWorldCooking-v0"
+KWARGS: dict[str, Any] = {"recipe": 1, "take": 1, "rooms": 1, "goal": "brief", "max_turns": 8}
+UNLISTED = ("examine", "look", "inventory", "insert", "put", "drop", "close", "open", "cook", "take cookbook")
+"""Actions that the hints leave out: they never bring the meal nearer. The environment plays them all the same."""
+
+console = Console()
+
+
+@dataclass(frozen=True)
+class Config:
+    """Train a tiny agent on TextWorld games and compare it with random, SFT alone, and the oracle."""
+
+    out: Path = Path("runs/demo")
+    """Folder of the run. What a stopped run has finished is not done again."""
+    seed: int = 0
+    """Of the weights, the sampling and the order of the games."""
+    train_tasks: int = 100
+    """Games to learn from."""
+    test_tasks: int = 100
+    """Held-out games of the test split."""
+    test_episodes: int = 4
+    """Times that each held-out game is played by the random agent and by the policies."""
+    sft_epochs: float = 12.0
+    """Passes over the demonstrations."""
+    rl_iterations: int = 30
+    """Iterations of GRPO."""
+
+
+def make_env(**kwargs: Any) -> gymnasium.Env[str, str]:
+    """The environment of the demo, with the admissible actions listed."""
+    from textagent_gym.wrappers import AdmissibleActionHints
+
+    return AdmissibleActionHints(gymnasium.make(ENV, **KWARGS, **kwargs), leave_out=UNLISTED)
+
+
+def register() -> str:
+    """Register the environment of the demo under an id of its own, so that trainers and evaluation can make it."""
+    name = "textagent/Demo-v0"
+    if name not in gymnasium.registry:
+        gymnasium.register(name, entry_point=make_env, disable_env_checker=True, order_enforce=False)
+    return name
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Any]:
+    """A progress bar; the function it gives takes how much is done and, if wanted, what to show beside it."""
+    columns = (TextColumn(f"{what:<34}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
+        task = progress.add_task("", total=total, note="")
+        yield lambda done, note="": progress.update(task, completed=done, note=note)
+
+
+def run(config: Config) -> Path:
+    """Do everything; returns the page."""
+    started = time.perf_counter()
+    console.print(f"[bold]Demo[/bold] with seed {config.seed}; everything goes to {config.out}/")
+    config.out.mkdir(parents=True, exist_ok=True)
+    make_games(config)
+    demos = write_demos(config)
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    sft = train_sft(config, demos)
+    rl = train_rl(config, sft)
+    page = evaluate(config, sft, rl)
+    console.print(f"Done in {(time.perf_counter() - started) / 60:.1f} minutes. Look at {page}")
+    return page
+
+
+def make_games(config: Config) -> None:
+    """Generate and compile the games, on all processor cores; they stay in the user's cache."""
+    tasks = make_env().unwrapped.tasks  # type: ignore[attr-defined]
+    for split, count in (("train", config.train_tasks), ("test", config.test_tasks)):
+        with bar(f"Making {split} games", count) as done:
+            tasks.prepare(split, range(count), progress=done)
+
+
+def write_demos(config: Config) -> Path:
+    """Demonstrations of the oracle on the training games."""
+    from textagent_gym.evaluation.demonstrations import demonstrate
+
+    path = config.out / "demos.jsonl"
+    env = make_env()
+    with bar("Collecting oracle demonstrations", config.train_tasks) as done:
+        lines = []
+        for index in range(config.train_tasks):
+            lines.append(json.dumps(demonstrate(env, {"task_index": index}, ENV)))
+            done(index + 1)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def train_sft(config: Config, demos: Path) -> Path:
+    """A tiny policy with random weights, fine-tuned on the demonstrations."""
+    import datasets
+
+    from baselines import sft
+    from baselines.models import make_tiny_policy
+
+    datasets.disable_progress_bars()
+    out = config.out / "sft"
+    if (out / "model.safetensors").is_file():
+        return out
+    messages = [m["content"] for line in demos.read_text().splitlines() for m in json.loads(line)["messages"]]
+    make_tiny_policy(config.out / "tiny", messages, hidden=96, layers=2, seed=config.seed)
+    settings = sft.Config(
+        model=str(config.out / "tiny"),
+        demos=demos,
+        out=out,
+        epochs=config.sft_epochs,
+        batch_size=8,
+        learning_rate=3e-3,
+        seed=config.seed,
+    )
+    with (
+        bar("Supervised fine-tuning", 1) as done,
+        open(config.out / "sft-metrics.jsonl", "w", encoding="utf-8") as log,
+    ):
+
+        def show(metrics: dict[str, float]) -> None:
+            log.write(json.dumps(metrics) + "\n")
+            note = f"loss {metrics['loss']:.3f}" if "loss" in metrics else ""
+            done(metrics["step"] / max(1, metrics["steps"]), note)
+
+        sft.train(settings, show)
+    return out
+
+
+def train_rl(config: Config, sft: Path) -> Path:
+    """The fine-tuned policy, improved by multi-turn GRPO on the same games."""
+    from baselines import grpo
+
+    policy = config.out / "grpo" / "policy"
+    if policy.is_dir():
+        return policy
+    settings = grpo.Config(
+        model=str(sft),
+        out=config.out / "grpo",
+        env=register(),
+        env_kwargs={"reward_density": "dense", "num_tasks": config.train_tasks},
+        iterations=config.rl_iterations,
+        groups=16,
+        group_size=8,
+        slots=128,
+        max_action_tokens=16,
+        learning_rate=5e-4,
+        minibatches=4,
+        microbatch=32,
+        seed=config.seed,
+    )
+    with bar("Multi-turn GRPO", config.rl_iterations) as done:
+        return grpo.run(
+            settings, lambda metrics: done(metrics["iteration"], f"training success {metrics['success']:.2f}")
+        )
+
+
+def evaluate(config: Config, sft: Path, rl: Path) -> Path:
+    """Random, SFT, RL and oracle on the held-out games: a table, curves, result files and a page."""
+    from baselines.evaluate import evaluate_policy
+    from textagent_gym.evaluation import evaluate as play
+    from textagent_gym.evaluation import save, summarize
+    from textagent_gym.evaluation.report import Row, Transcript, write_report
+
+    name, kwargs = register(), {"split": "test"}
+    rows, transcripts = [], []
+    for agent, policy in (("random", None), ("SFT", sft), ("SFT + RL", rl), ("oracle", None)):
+        episodes = 1 if agent == "oracle" else config.test_episodes
+        total = config.test_tasks * episodes
+        count = 0
+        with bar(f"Evaluating {agent}", total) as done:
+
+            def show(_: object, done: Any = done) -> None:
+                nonlocal count
+                count += 1
+                done(count)
+
+            if policy is None:
+                known = {"random": "admissible-random"}.get(agent, agent)
+                result = play(
+                    name,
+                    known,
+                    tasks=config.test_tasks,
+                    episodes=episodes,
+                    seed=config.seed,
+                    kwargs=kwargs,
+                    progress=show,
+                )
+            else:
+                result, played = evaluate_policy(
+                    str(policy),
+                    name,
+                    kwargs,
+                    tasks=config.test_tasks,
+                    episodes=episodes,
+                    slots=128,
+                    max_action_tokens=16,
+                    seed=config.seed,
+                    name=agent,
+                    progress=show,
+                )
+                for trajectory in played[: 6 * episodes : episodes]:
+                    turns = tuple((turn.observation, turn.text) for turn in trajectory.turns)
+                    ending = "solved" if trajectory.success else "not solved"
+                    transcripts.append(
+                        Transcript(f"{agent}, {trajectory.task}", ending, turns, trajectory.last_observation)
+                    )
+        save(result, config.out / f"{agent.replace(' ', '').lower()}.jsonl")
+        rows.append(Row(agent, summarize(result.episodes)))
+    table = Table(title=f"{config.test_tasks} held-out games", header_style="bold")
+    for column in ("agent", "success [95% interval]", "turns", "invalid actions", "episodes"):
+        table.add_column(column)
+    for row in rows:
+        s = row.summary
+        table.add_row(row.agent, str(s.success), f"{s.turns.mean:.1f}", f"{s.invalid:.1%}", str(s.episodes))
+    console.print(table)
+    page = config.out / "report.html"
+    notes = (
+        "One-room cooking games of TextWorld: take the ingredient that the goal names, prepare the meal, eat it.",
+        f"Two-layer transformer, random weights, seed {config.seed}; {config.train_tasks} training games; "
+        f"{config.test_tasks} held-out games, {config.test_episodes} episodes each.",
+    )
+    images = [("Learning curves", plot_curves(config))]
+    write_report(page, "A tiny agent learns TextWorld", rows, notes=notes, images=images, transcripts=transcripts)
+    return page
+
+
+def plot_curves(config: Config) -> Path:
+    """SFT's loss and RL's success over training."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    def read(path: Path) -> list[dict[str, float]]:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+    losses = [(m["step"], m["loss"]) for m in read(config.out / "sft-metrics.jsonl") if "loss" in m]
+    steps = read(config.out / "grpo" / "metrics.jsonl")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    left.plot(*zip(*losses, strict=True) if losses else ([], []))
+    left.set(title="Supervised fine-tuning", xlabel="update", ylabel="loss of the agent's tokens", ylim=(0, None))
+    right.plot([m["iteration"] for m in steps], [m["success"] for m in steps], label="success")
+    right.plot([m["iteration"] for m in steps], [m["return"] for m in steps], label="return (dense)", alpha=0.6)
+    right.set(title="Multi-turn GRPO, training games", xlabel="iteration", ylim=(0, 1))
+    right.legend()
+    path = config.out / "curves.png"
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return path
+
+
+def main() -> None:
+    """Command line."""
+    config = tyro.cli(Config)
+    try:
+        run(config)
+    except KeyboardInterrupt:
+        console.print(f"\nStopped. What is done lies in {config.out}/; the same command goes on from there.")
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    main()
