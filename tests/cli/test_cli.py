@@ -27,6 +27,7 @@ def run(*arguments: str, **kwargs: object) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         timeout=120,
+        check=False,
         env={**os.environ, "COLUMNS": "200", "TERM": "dumb"},
         **kwargs,
     )
@@ -47,7 +48,7 @@ def test_help_and_list_name_everything() -> None:
         (("eval", "lights/Lights-v0", "--agent", "genius"), "admissible-random"),
         (("eval", "lights/Lights-v0", "--split", "dev"), "validation"),
         (("verify", "/nowhere.jsonl"), "cannot be read"),
-        (("demos", "lights/Lights-v0", "--out", "/dev/null/x", "--tasks", "1"), "Not a directory"),
+        (("demos", "lights/Lights-v0", "--out", "/dev/null/x", "--tasks", "1"), "File exists"),
         (("frobnicate",), "frobnicate"),
         ((), "subcommand"),
     ],
