@@ -1,0 +1,100 @@
+"""TextWorld through this suite beside plain TextWorld: the same compiled games, the same commands, one process.
+
+python -m benchmarks.textworld_env
+"""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+from rich.console import Console
+from rich.table import Table
+
+from textagent_gym.domains.textworld import generator
+from textagent_gym.domains.textworld.specs import make_spec
+
+SIZES = ((2, 3, 4), (4, 6, 8), (8, 12, 12))
+COMMANDS = ("look", "inventory", "go north", "go south", "go east", "go west", "examine me", "dance")
+STEPS, RESETS = 400, 40
+
+SETTINGS: dict[str, tuple[dict[str, bool], tuple[str, ...]]] = {
+    "text only": ({}, ()),
+    "admissible actions": ({"admissible_commands": True}, ("admissible_actions",)),
+    "admissible actions, next best action": (
+        {"admissible_commands": True, "policy_commands": True},
+        ("admissible_actions", "oracle_action"),
+    ),
+}
+
+
+def per_second(work: Callable[[], Any], times: int) -> float:
+    """How often a piece of work is done in a second."""
+    started = time.perf_counter()
+    for _ in range(times):
+        work()
+    return times / (time.perf_counter() - started)
+
+
+def main() -> None:
+    """Print steps/s, resets/s and their ratios."""
+    import textworld
+
+    table = Table(title="TextWorld, this suite beside plain TextWorld", header_style="bold")
+    for column in ("game", "information", "steps/s", "upstream", "ratio", "resets/s", "upstream", "ratio"):
+        table.add_column(column)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for rooms, objects, length in SIZES:
+            home = Path(folder, f"w{rooms}-o{objects}-q{length}")
+            home.mkdir()
+            with generator.quick_upstream():
+                spec = make_spec(rooms=rooms, objects=objects, quest_length=length)
+                game = generator._guide_game(spec, 1)
+                options = textworld.GameOptions()
+                options.path = str(home / "game.z8")
+                story = textworld.generator.compile_game(game, options)
+            for name, (requested, infos) in SETTINGS.items():
+                upstream = textworld.start(story, textworld.EnvInfos(**requested))
+                ours = gymnasium.make(
+                    "textagent/TextWorld-v0", game="files", path=str(home), infos=infos, max_turns=10**9
+                ).unwrapped
+                upstream.reset()
+                ours.reset(options={"task_index": 0})
+                commands = [COMMANDS[i % len(COMMANDS)] for i in range(STEPS)]
+                there, here = iter(commands), iter(commands)
+                theirs = per_second(lambda u=upstream, c=there: u.step(next(c)), STEPS)
+                own = per_second(lambda o=ours, c=here: o.step(next(c)), STEPS)
+                their_resets = per_second(upstream.reset, RESETS)
+                own_resets = per_second(lambda o=ours: o.reset(options={"task_index": 0}), RESETS)
+                table.add_row(
+                    home.name,
+                    name,
+                    f"{own:,.0f}",
+                    f"{theirs:,.0f}",
+                    f"{own / theirs:.2f}",
+                    f"{own_resets:,.0f}",
+                    f"{their_resets:,.0f}",
+                    f"{own_resets / their_resets:.1f}",
+                )
+                upstream.close()
+                ours.close()
+        Console().print(table)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        envs = [gymnasium.make("textagent/TextWorld-v0", game="files", path=str(home)).unwrapped for _ in range(50)]
+        for env in envs:
+            env.reset(options={"task_index": 0})
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        Console().print(f"Memory of an extra environment: {grown / len(envs):.0f} KiB (growth of the peak over 50).")
+        for env in envs:
+            env.close()
+
+
+if __name__ == "__main__":
+    main()
