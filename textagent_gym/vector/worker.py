@@ -51,6 +51,7 @@ def serve(connection: Connection, make_envs: bytes | list[tuple[int, MakeEnv]]) 
 
     Args:
         connection: every message is a list of (slot, request), answered by one message, a list of (slot, reply).
+            The empty list says goodbye.
         make_envs: list of (slot, function that makes its environment), pickled for another process.
     """
     envs: dict[int, gymnasium.Env[Any, Any]] = {}
@@ -64,6 +65,8 @@ def serve(connection: Connection, make_envs: bytes | list[tuple[int, MakeEnv]]) 
         _send(connection, first)
         while isinstance(first, Ready):
             requests: list[tuple[int, Request]] = connection.recv()
+            if not requests:
+                break
             replies = [(slot, _answer(envs[slot], request)) for slot, request in requests]
             _send(connection, replies)
     except (EOFError, OSError):

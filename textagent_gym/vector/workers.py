@@ -9,8 +9,10 @@ A worker process that has died is replaced at once: its running episodes are ans
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import pickle
 import threading
 import time
 from collections import deque
@@ -30,6 +32,7 @@ from textagent_gym.vector import worker as life
 from textagent_gym.vector.requests import Answer, Failure, Reply, Request, Reset, Step
 from textagent_gym.vector.worker import Connection, MakeEnv, Ready
 
+Requests = list[tuple[int, Request]]
 Kind = Literal["process", "thread"]
 _DEATHS_IN_A_ROW = 3  # Without an answer in between: then the next one would not live either.
 _SECONDS_TO_END = 5.0  # Time that a worker has to close its environments, before it is terminated.
@@ -45,8 +48,8 @@ class _Worker:
     process: BaseProcess | None = None
     thread: threading.Thread | None = None
     starting: bool = True
-    sent: list[tuple[int, Request]] = field(default_factory=list)
-    queue: deque[list[tuple[int, Request]]] = field(default_factory=deque)
+    sent: Requests = field(default_factory=list)
+    queue: deque[tuple[Requests, bytes]] = field(default_factory=deque)
     forgotten: bool = False  # What is under way was asked for by somebody who no longer waits.
     deaths: int = 0
 
@@ -113,12 +116,12 @@ class Workers:
         """Process ids of the workers; `None` for threads."""
         return tuple(worker.process.pid if worker.process else None for worker in self._workers)
 
-    def send(self, requests: Iterable[tuple[int, Request]]) -> None:
+    def send(self, asked: Iterable[tuple[int, Request]]) -> None:
         """Ask; those for the same worker travel in one message and are answered together."""
         if not self._end.still_active():
             raise ClosedEnvironmentError("The environments have been closed.")
-        messages: dict[int, list[tuple[int, Request]]] = {}
-        for slot, request in requests:
+        messages: dict[int, Requests] = {}
+        for slot, request in asked:
             if slot in self._lost and isinstance(request, Step):
                 self._lost.remove(slot)
                 self._done.append((slot, self._truncated(slot)))
@@ -127,9 +130,10 @@ class Workers:
                 self._lost.discard(slot)
                 self._last.pop(slot, None)
             messages.setdefault(self._host[slot].slots.start, []).append((slot, request))
-        for first_slot, message in messages.items():
-            self._host[first_slot].queue.append(message)
-            self._flush(self._host[first_slot])
+        # All of them before any is sent: should one not be picklable, nothing has happened yet.
+        for slot, message in [(slot, (requests, _pickled(requests))) for slot, requests in messages.items()]:
+            self._host[slot].queue.append(message)
+            self._flush(self._host[slot])
 
     def wait(self, timeout: float | None = None) -> list[tuple[int, Reply]]:
         """Replies, as (slot, reply), that have not been handed out; waits for one if there is none.
@@ -212,19 +216,16 @@ class Workers:
         if worker.connection is None:
             self._start(worker)
             return
-        worker.sent = worker.queue.popleft()
+        worker.sent, data = worker.queue.popleft()
         try:
-            worker.connection.send(worker.sent)
+            worker.connection.send_bytes(data)
         except OSError:
             self._replace(worker)
-        except Exception:
-            worker.sent = []  # It cannot be pickled: nothing has been sent.
-            raise
 
     def _replace(self, worker: _Worker) -> None:
         """Start another worker in the place of one that has died, and say which episodes went with it."""
         asked = [] if worker.forgotten else list(worker.sent)
-        asked += [item for message in worker.queue for item in message]
+        asked += [item for requests, _ in worker.queue for item in requests]
         code = _bury(worker)
         worker.deaths += 1
         worker.sent, worker.forgotten = [], False
@@ -232,7 +233,7 @@ class Workers:
         hopeless = worker.deaths >= _DEATHS_IN_A_ROW
         died = f"the worker of environments {worker.slots.start} to {worker.slots.stop - 1} died (exit code {code})"
         self._lost |= {slot for slot in worker.slots if slot in self._last}
-        again: list[tuple[int, Request]] = []
+        again: Requests = []
         for slot, request in asked:
             if isinstance(request, Reset) and not hopeless:
                 again.append((slot, request))
@@ -246,7 +247,7 @@ class Workers:
             worker.starting = False  # Another one is started when something is asked of it.
             return
         if again:
-            worker.queue.append(again)
+            worker.queue.append((again, _pickled(again)))
         self._start(worker)
 
     def _truncated(self, slot: int) -> Answer:
@@ -291,6 +292,10 @@ def _start_context(context: str | None) -> Any:
     return multiprocessing.get_context(context)
 
 
+def _pickled(requests: Requests) -> bytes:
+    return pickle.dumps(requests, pickle.HIGHEST_PROTOCOL)
+
+
 def _bury(worker: _Worker) -> int | None:
     """Close what is left of a dead worker; its exit code."""
     if worker.connection is not None:
@@ -307,9 +312,12 @@ def _bury(worker: _Worker) -> int | None:
 
 
 def _end(workers: list[_Worker]) -> None:
-    """End the workers: they close their environments when their connection closes; who does not is killed."""
+    """End the workers: they close their environments when told so; who does not in time is killed."""
     for worker in workers:
         if worker.connection is not None:
+            # Closing is not enough: a forked worker has a copy of this end, its own included.
+            with contextlib.suppress(OSError):
+                worker.connection.send_bytes(_pickled([]))
             worker.connection.close()
             worker.connection = None
     deadline = time.monotonic() + _SECONDS_TO_END
