@@ -1,4 +1,4 @@
-"""Fixtures that many tests share."""
+"""What the tests and the examples in docstrings share: a cache of their own, and a world of another package."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-LIGHTS = Path(__file__).parent / "third_party" / "lights"
+LIGHTS = Path(__file__).parent / "tests" / "third_party" / "lights"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # The tests make games of their own and leave the user's cache alone; worker processes inherit the folder.
-    os.environ.setdefault("TEXTAGENT_CACHE", str(Path(__file__).parents[1] / ".pytest_cache" / "games"))
+    os.environ.setdefault("TEXTAGENT_CACHE", str(Path(__file__).parent / ".pytest_cache" / "games"))
     sys.path.insert(0, str(LIGHTS))
     import gymnasium
     import lights
