@@ -18,6 +18,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from numpy.typing import NDArray
 
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.vector.infos import batch_infos
 from textagent_gym.vector.requests import Answer, Call, Failure, Reply, Request, Reset, SetAttribute, Step, perform
 from textagent_gym.vector.worker import MakeEnv
 from textagent_gym.vector.workers import Workers, available_cores
@@ -86,12 +87,10 @@ class _VectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         each = self._one_each("options", each)
         slots = [int(slot) for slot in np.flatnonzero(mask)]
         answers = self._ask([(slot, Reset(seeds[slot], each[slot])) for slot in slots])
-        infos: dict[str, Any] = {}
         for slot in slots:
             self._observations[slot] = answers[slot].observation
             self._ended[slot] = False
-            infos = self._add_info(infos, answers[slot].info, slot)
-        return self._batch(), infos
+        return self._batch(), batch_infos({slot: answers[slot].info for slot in slots}, self.num_envs)
 
     def step(self, actions: Any) -> Stepped:
         """Act in every environment.
@@ -121,18 +120,17 @@ class _VectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         terminations = np.array([answers[n].terminated for n in range(self.num_envs)], dtype=np.bool_)
         truncations = np.array([answers[n].truncated for n in range(self.num_envs)], dtype=np.bool_)
         self._ended = terminations | truncations
-        infos: dict[str, Any] = {}
+        infos = {n: answers[n].info for n in range(self.num_envs)}
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             begun = self._ask([(int(n), Reset()) for n in np.flatnonzero(self._ended)])
             for n in begun:
                 final = {"final_obs": answers[n].observation, "final_info": answers[n].info}
-                infos = self._add_info(infos, final, n)
+                infos[n] = {**final, **begun[n].info}
             answers = {**answers, **begun}
             self._ended = np.zeros(self.num_envs, dtype=np.bool_)
         for n in range(self.num_envs):
             self._observations[n] = answers[n].observation
-            infos = self._add_info(infos, answers[n].info, n)
-        return self._batch(), rewards, terminations, truncations, infos
+        return self._batch(), rewards, terminations, truncations, batch_infos(infos, self.num_envs)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of every environment, or read an attribute, of its wrappers or of itself."""
