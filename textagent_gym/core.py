@@ -17,7 +17,7 @@ from gymnasium.error import ResetNeeded
 from textagent_gym.difficulty import Complexity
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 from textagent_gym.rewards import RewardSchedule, parse_density, potential, shaping_reward
-from textagent_gym.spaces import MAX_LENGTH, UnicodeText
+from textagent_gym.spaces import UnicodeText, fit
 from textagent_gym.tasks import Task, TaskSource, TaskT
 
 OPTIONAL_INFOS = ("admissible_actions", "oracle_action")
@@ -232,7 +232,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         task = self._choose_task(options or {})
         self._task = None  # Should `_begin` fail, the env says that it needs a reset instead of playing on.
         self._episode = None
-        observation = _fit(self._begin(task))
+        observation = fit(self._begin(task))
         self._task = task
         start = potential(self._distance(), self._solution_length()) if self.shaping else 0.0
         self._episode = _Episode(0, 0, 0.0, start, False, False, False, observation)
@@ -273,7 +273,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             now = 0.0 if terminated else potential(self._distance(), self._solution_length())
             reward += shaping_reward(before.potential, now, discount=self.shaping_discount, terminated=terminated)
         reward -= self.turn_penalty + (0.0 if outcome.valid else self.invalid_action_penalty)
-        self._episode = _Episode(turn, reached, earned, now, success, failure, truncated, _fit(outcome.observation))
+        self._episode = _Episode(turn, reached, earned, now, success, failure, truncated, fit(outcome.observation))
         if self.render_mode == "human":
             self.render()
         info = {**self._info(), "valid_action": outcome.valid}
@@ -379,15 +379,6 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             plan = self.oracle()
             info["oracle_action"] = plan[0] if plan else None
         return info
-
-
-def _fit(observation: str) -> str:
-    """Cut the middle out of an observation that is too long for the space, and say so."""
-    if len(observation) <= MAX_LENGTH:
-        return observation
-    notice = f"\n[... {len(observation) - MAX_LENGTH} or more characters left out ...]\n"
-    half = (MAX_LENGTH - len(notice)) // 2
-    return observation[:half] + notice + observation[-half:]
 
 
 def _parse_max_turns(value: int | str) -> int | float:

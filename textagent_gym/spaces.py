@@ -25,6 +25,20 @@ from numpy.typing import NDArray
 MAX_LENGTH = 65_536
 """Characters in an observation at most; a longer one is cut in the middle (see `TextEnv`)."""
 
+
+def fit(text: str, max_length: int = MAX_LENGTH) -> str:
+    """Cut the middle out of a text that is too long for a space, and say so in its place.
+
+    >>> fit("a" * 100 + "z" * 100, 60)
+    'aaaaaaaa\\n[... 140 or more characters left out ...]\\nzzzzzzzz'
+    """
+    if len(text) <= max_length:
+        return text
+    notice = f"\n[... {len(text) - max_length} or more characters left out ...]\n"
+    half = (max_length - len(notice)) // 2
+    return text[:half] + notice + text[-half:]
+
+
 _END = -1  # Fills the places after the last character of a flattened text: no code point is negative.
 _SAMPLED_CHARACTERS = "abcdefghijklmnopqrstuvwxyz ABCXYZ 0123456789 .,!?'\"-_()<>[]{}\\/\n\t éßøñçµ→✓ 你好 🙂"
 
