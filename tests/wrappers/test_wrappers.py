@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 
 import gymnasium
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from hypothesis import given
 from hypothesis import strategies as st
+from lights import LightsEnv
 
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 from textagent_gym.wrappers import (
     ActionParser,
     AdmissibleActionHints,
@@ -19,8 +26,11 @@ from textagent_gym.wrappers import (
     HistoryText,
     InvalidActionPenalty,
     ObservationLimit,
+    restore,
+    snapshot,
 )
 
+LIGHTS = Path(__file__).parents[1] / "third_party" / "lights"
 TASK = {"task": "Lights/4/train/0"}
 
 
@@ -88,7 +98,7 @@ def test_history_keeps_the_goal_and_the_last_turns() -> None:
     goal = env.reset(options=TASK)[0]
     env.step("press red")
     text = env.step("press white")[0]
-    assert text.startswith(goal + "\n\n[... 1 turns left out ...]\n\n> press white\n")
+    assert text.startswith(goal + "\n\n[... earlier turns left out: 1 ...]\n\n> press white\n")
     assert "press red" not in text
 
 
@@ -121,9 +131,146 @@ def test_wrappers_stack() -> None:
     assert "Possible actions" in messages[3]["content"]
 
 
-def test_tokens_are_limited_by_any_tokenizer() -> None:
-    env = ObservationLimit(lights(), tokens=4, tokenize=list)
-    assert env.reset(options=TASK)[0].startswith("Tu\n[... ")
-    assert ObservationLimit(lights(), tokens=1000).reset(options=TASK)[0].startswith("Turn on all 4 lights.")
+class Letters:
+    """A tokenizer as `transformers` has them."""
+
+    def tokenize(self, text: str) -> list[str]:
+        return list(text)
+
+
+@pytest.mark.parametrize("tokenizer", [list, Letters(), lambda text: text.encode("ascii")])
+def test_tokens_are_limited_by_any_tokenizer(tokenizer: object) -> None:
+    env = ObservationLimit(lights(), tokens=5, tokenizer=tokenizer)
+    assert env.reset(options=TASK)[0] == "Tur\n[... 60 tokens left out ...]\nff"
+
+
+@pytest.fixture(scope="module")
+def saved_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "[CLS]": 1}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A", special_tokens=[("[CLS]", 1)])
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_a_tokenizer_is_found_by_name_without_torch_and_survives_in_the_spec(saved_tokenizer: Path) -> None:
+    env = ObservationLimit(lights(), tokens=5, tokenizer=str(saved_tokenizer))
+    wanted = "Tur\n[... 60 tokens left out ...]\nff"
+    assert env.reset(options=TASK)[0] == wanted
+    assert gymnasium.make(EnvSpec.from_json(env.spec.to_json())).reset(options=TASK)[0] == wanted
+    code = (
+        f"import sys; sys.path.insert(0, {str(LIGHTS)!r}); import lights, gymnasium; "
+        "from textagent_gym.wrappers import ObservationLimit; "
+        f"ObservationLimit(lights.LightsEnv(), tokens=5, tokenizer={str(saved_tokenizer)!r}).reset(seed=0); "
+        "assert 'torch' not in sys.modules and 'transformers' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@given(
+    text=st.text(st.sampled_from("ab \n🙂"), max_size=60), limit=st.integers(2, 20), unit=st.sampled_from([len, None])
+)
+def test_a_cut_observation_keeps_its_beginning_and_end_within_the_limit(
+    text: str, limit: int, unit: Callable[[str], int] | None
+) -> None:
+    kwargs = {"characters": limit} if unit is len else {"tokens": limit}
+    count = unit or (lambda part: len(part.split()))
+    env = ObservationLimit(LightsEnv(), **kwargs)
+    cut = env._cut(text)
+    if count(text) <= limit:
+        assert cut == text
+    else:
+        head, _, rest = cut.partition("\n[... ")
+        notice, _, tail = rest.partition(" ...]\n")
+        assert text.startswith(head)
+        assert text.endswith(tail)
+        assert count(head) + count(tail) == limit
+        assert notice.startswith(f"{count(text) - limit} ")
+
+
+@pytest.mark.parametrize("wrong", [{"characters": 1}, {"tokens": 0}, {"tokenizer": list}])
+def test_a_wrong_limit_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidOptionError):
-        ObservationLimit(lights(), characters=1)
+        ObservationLimit(lights(), **wrong)
+
+
+@pytest.mark.parametrize("wrapper", [ActionParser, AdmissibleActionHints, HistoryText, ChatMessages, ObservationLimit])
+def test_what_changes_texts_refuses_messages(wrapper: type) -> None:
+    with pytest.raises(InvalidOptionError, match="not inside"):
+        wrapper(ChatMessages(lights()))
+
+
+def test_hints_and_history_never_outgrow_the_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LightsEnv, "_describe", lambda self: "x" * 70_000)
+    env = AdmissibleActionHints(lights())
+    observation = env.reset(options=TASK)[0]
+    assert observation in env.observation_space
+    assert observation.endswith("press white")
+    told = HistoryText(env)
+    told.reset(options=TASK)
+    for _ in range(20):
+        text, *_ = told.step("y" * 2**20)
+        assert text in told.observation_space
+        assert text.endswith("press white")
+    assert "earlier turns left out" in text
+    chat = ChatMessages(lights(max_turns=50))
+    chat.reset(options=TASK)
+    assert chat.step("y" * 2**21)[0] in chat.observation_space
+
+
+def test_megabytes_of_half_an_answer_are_parsed_at_once() -> None:
+    for parser, part in (
+        ("tag", "<action>"),
+        ("react", "\n"),
+        ("react", "Action: a " + " " * 1000),
+        ("last-line", " \n"),
+    ):
+        env = ActionParser(lights(max_turns=50), parser)
+        env.reset(options=TASK)
+        started = time.perf_counter()
+        env.step(part * (2**20 // len(part)))
+        assert time.perf_counter() - started < 5  # Quadratic time would be minutes.
+
+
+def test_a_penalty_is_taken_once_for_each_invalid_action() -> None:
+    env = InvalidActionPenalty(lights(max_turns=50, reward_density="dense"), 0.25)
+    env.reset(options=TASK)
+    assert env.step("sing")[1] == -0.25
+    assert env.step(env.unwrapped.oracle()[0])[1] > 0
+    unparsed = InvalidActionPenalty(ActionParser(lights()), 0.25)
+    unparsed.reset(options=TASK)
+    assert unparsed.step("press red")[1] == -0.25
+    with pytest.raises(InvalidOptionError):
+        InvalidActionPenalty(lights(), -1.0)
+
+
+def test_a_snapshot_goes_through_every_wrapper_on_the_way() -> None:
+    env = ChatMessages(ActionParser(TimeLimit(HistoryText(lights(max_turns=50)), 4)))
+    env.reset(options=TASK)
+    env.step("<action>press red</action>")
+    token = env.snapshot()
+    after = [env.step(f"<action>press {colour}</action>") for colour in ("red", "blue", "red")]
+    assert after[-1][3]
+    for again in (env, ChatMessages(ActionParser(TimeLimit(HistoryText(lights(max_turns=50)), 4)))):
+        again.reset(options={"task_index": 5})
+        again.restore(token)
+        assert [again.step(f"<action>press {colour}</action>") for colour in ("red", "blue", "red")] == after
+
+
+def test_functions_save_what_no_method_reaches() -> None:
+    env = TimeLimit(HistoryText(lights(max_turns=50)), 9)
+    env.reset(options=TASK)
+    token = snapshot(env)
+    after = env.step("press red")
+    restore(env, token)
+    assert env.step("press red") == after
+
+
+def test_a_wrapper_that_cannot_save_what_it_remembers_says_so() -> None:
+    env = HistoryText(RecordEpisodeStatistics(lights()))
+    env.reset(options=TASK)
+    with pytest.raises(UnsupportedOperationError, match="RecordEpisodeStatistics"):
+        env.snapshot()

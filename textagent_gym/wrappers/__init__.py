@@ -1,9 +1,14 @@
-"""Gymnasium wrappers for text environments. They record their arguments, so that the spec of a wrapped env survives."""
+"""Gymnasium wrappers for text environments. They record their arguments, so that the spec of a wrapped env survives.
+
+The examples play `lights/Lights-v0`, the sample world of the page on adding a world; any id will do.
+"""
 
 from textagent_gym.wrappers.hints import IDLE_ACTIONS, AdmissibleActionHints
 from textagent_gym.wrappers.history import ChatMessages, HistoryText
-from textagent_gym.wrappers.limits import InvalidActionPenalty, ObservationLimit
+from textagent_gym.wrappers.limits import ObservationLimit
 from textagent_gym.wrappers.parsing import PARSERS, ActionParser
+from textagent_gym.wrappers.penalties import InvalidActionPenalty
+from textagent_gym.wrappers.saving import TextWrapper, restore, snapshot
 
 __all__ = [
     "IDLE_ACTIONS",
@@ -14,4 +19,7 @@ __all__ = [
     "HistoryText",
     "InvalidActionPenalty",
     "ObservationLimit",
+    "TextWrapper",
+    "restore",
+    "snapshot",
 ]

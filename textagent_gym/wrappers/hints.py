@@ -8,12 +8,15 @@ import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from textagent_gym.core import TextEnv
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.spaces import fit
+from textagent_gym.wrappers.saving import TextWrapper, check_text
 
 IDLE_ACTIONS = ("examine ", "look", "inventory")
 """Beginnings of the actions that change nothing in TextWorld and ALFWorld."""
 
 
-class AdmissibleActionHints(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
+class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
     """Ends every observation with the list of actions that would do something now.
 
     Args:
@@ -21,6 +24,9 @@ class AdmissibleActionHints(gymnasium.Wrapper[str, str, str, str], RecordConstru
         template: with `{actions}` where the list goes.
         separator: between two actions.
         leave_out: beginnings of actions that are not listed, such as `IDLE_ACTIONS`.
+
+    Raises:
+        InvalidOptionError: the environment's base is no `TextEnv`, or its observations are not text.
 
     Example:
         >>> env = AdmissibleActionHints(gymnasium.make("lights/Lights-v0", switches=2))
@@ -39,7 +45,8 @@ class AdmissibleActionHints(gymnasium.Wrapper[str, str, str, str], RecordConstru
         gymnasium.Wrapper.__init__(self, env)
         base = env.unwrapped
         if not isinstance(base, TextEnv):
-            raise TypeError(f"AdmissibleActionHints needs a TextEnv, got {type(base).__name__}")
+            raise InvalidOptionError(f"AdmissibleActionHints needs a TextEnv, got {type(base).__name__}")
+        check_text(env, type(self).__name__)
         self._base: TextEnv[Any] = base
         self.template = template
         self.separator = separator
@@ -48,13 +55,14 @@ class AdmissibleActionHints(gymnasium.Wrapper[str, str, str, str], RecordConstru
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin an episode; see the environment."""
         observation, info = self.env.reset(seed=seed, options=options)
-        return self._with_hints(observation), info
+        return self._with_hints(observation, info), info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Act; see the environment."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._with_hints(observation), float(reward), terminated, truncated, info
+        return self._with_hints(observation, info), float(reward), terminated, truncated, info
 
-    def _with_hints(self, observation: str) -> str:
-        actions = [a for a in self._base.admissible_actions() if not a.startswith(self.leave_out)]
-        return observation + self.template.format(actions=self.separator.join(actions)) if actions else observation
+    def _with_hints(self, observation: str, info: dict[str, Any]) -> str:
+        known = info["admissible_actions"] if "admissible_actions" in info else self._base.admissible_actions()
+        actions = [action for action in known if not action.startswith(self.leave_out)]
+        return fit(observation + self.template.format(actions=self.separator.join(actions))) if actions else observation

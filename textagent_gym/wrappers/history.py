@@ -2,54 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
 from typing import Any
 
 import gymnasium
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from textagent_gym.core import TextEnv
-from textagent_gym.errors import UnsupportedOperationError
-from textagent_gym.spaces import UnicodeText
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.spaces import UnicodeText, fit
+from textagent_gym.wrappers.saving import TextWrapper, check_text
 
 Message = dict[str, str]
 _HISTORY_LENGTH = 1_048_576  # Characters of a history at most; the oldest turns go first.
 
 
-class _Conversation:
-    """Observations and actions in turn; its moments can be saved beside the environment's."""
+class _Remembering(TextWrapper):
+    """What both wrappers share: what was said, observations and actions in turn, which `snapshot` takes along."""
 
-    def __init__(self) -> None:
-        self.said: tuple[str, ...] = ()
+    _said: tuple[str, ...] = ()
 
-    def begin(self, observation: str) -> None:
-        self.said = (observation,)
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; see the environment."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._said = (observation,)
+        return self._told(), info
 
-    def add(self, action: str, observation: str) -> None:
-        self.said = (*self.said, action, observation)
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Act; see the environment."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._said = (*self._said, fit(str(action)), observation)
+        return self._told(), float(reward), terminated, truncated, info
 
+    @abstractmethod
+    def _told(self) -> Any:
+        """The conversation as an observation."""
 
-class _Remembering(gymnasium.Wrapper[Any, str, str, str]):
-    """What both wrappers share: a conversation that `snapshot` and `restore` take along."""
+    def _remembered(self) -> tuple[str, ...]:
+        return self._said
 
-    _conversation: _Conversation
-
-    def snapshot(self) -> Any:
-        """Save the environment's moment and the conversation; see `TextEnv.snapshot`."""
-        return self._base().snapshot(), self._conversation.said
-
-    def restore(self, token: Any) -> None:
-        """Go back to what `snapshot` returned; see `TextEnv.restore`."""
-        moment, said = token
-        self._base().restore(moment)
-        self._conversation.said = said
-
-    def _base(self) -> TextEnv[Any]:
-        base = self.env.unwrapped
-        if not isinstance(base, TextEnv):
-            raise UnsupportedOperationError(f"{type(base).__name__} cannot save a state.")
-        return base
+    def _remember(self, remembered: tuple[str, ...]) -> None:
+        self._said = remembered
 
 
 class HistoryText(_Remembering, RecordConstructorArgs):
@@ -59,6 +52,9 @@ class HistoryText(_Remembering, RecordConstructorArgs):
         env: a text environment.
         turns: keep the last so many turns; `None` for all. The first observation, which states the goal, always stays.
         prompt: before each action.
+
+    Raises:
+        InvalidOptionError: `turns` is less than 1, or the environment's observations are not text.
 
     Example:
         >>> env = HistoryText(gymnasium.make("lights/Lights-v0"))
@@ -75,47 +71,39 @@ class HistoryText(_Remembering, RecordConstructorArgs):
     def __init__(self, env: gymnasium.Env[str, str], turns: int | None = None, prompt: str = "> ") -> None:
         RecordConstructorArgs.__init__(self, turns=turns, prompt=prompt)
         gymnasium.Wrapper.__init__(self, env)
+        check_text(env, "HistoryText")
         if turns is not None and turns < 1:
-            raise ValueError(f"turns must be at least 1, or None, got {turns}")
-        self._conversation = _Conversation()
+            raise InvalidOptionError(f"turns must be at least 1, or None, got {turns}")
         self._turns = turns
         self._prompt = prompt
         self.observation_space = UnicodeText(_HISTORY_LENGTH)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Begin an episode; see the environment."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._conversation.begin(observation)
-        return self._text(), info
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Act; see the environment."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        self._conversation.add(action, observation)
-        return self._text(), float(reward), terminated, truncated, info
-
-    def _text(self) -> str:
-        goal, *rest = self._conversation.said
+    def _told(self) -> str:
+        goal, *rest = self._said
         turns = list(zip(rest[::2], rest[1::2], strict=True))
         kept = turns if self._turns is None else turns[-self._turns :]
         parts = [f"{self._prompt}{action}\n{observation}" for action, observation in kept]
         left_out = len(turns) - len(kept)
-        while parts and len(goal) + sum(len(part) + 2 for part in parts) + 64 > _HISTORY_LENGTH:
+        while len(parts) > 1 and len(goal) + sum(len(part) + 2 for part in parts) + 64 > _HISTORY_LENGTH:
             parts.pop(0)
             left_out += 1
-        note = [f"[... {left_out} turns left out ...]"] if left_out else []
+        note = [f"[... earlier turns left out: {left_out} ...]"] if left_out else []
         return "\n\n".join((goal, *note, *parts))
 
 
 class ChatMessages(_Remembering, RecordConstructorArgs):
     """The conversation so far as chat messages, dictionaries with `role` and `content`, ready for a chat model.
 
-    Observations are the user's messages and actions the assistant's. The observation space is a `spaces.Sequence` of
-    `spaces.Dict`.
+    Observations are the user's messages and actions the assistant's, as they were given: with an `ActionParser` inside,
+    the whole answers. The observation space is a `spaces.Sequence` of `spaces.Dict`, an observation a tuple of
+    dictionaries. Gymnasium has no shared memory for sequences: `AsyncVectorEnv` wants `shared_memory=False`.
 
     Args:
         env: a text environment.
         system: content of a system message at the beginning; none if empty.
+
+    Raises:
+        InvalidOptionError: the environment's observations are not text.
 
     Example:
         >>> env = ChatMessages(gymnasium.make("lights/Lights-v0"), system="Answer with one action.")
@@ -128,27 +116,13 @@ class ChatMessages(_Remembering, RecordConstructorArgs):
     def __init__(self, env: gymnasium.Env[str, str], system: str = "") -> None:
         RecordConstructorArgs.__init__(self, system=system)
         gymnasium.Wrapper.__init__(self, env)
-        self._conversation = _Conversation()
+        check_text(env, "ChatMessages")
         self._system = system
         message = spaces.Dict({"role": UnicodeText(16), "content": UnicodeText(_HISTORY_LENGTH)})
         self.observation_space = spaces.Sequence(message)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Sequence[Message], dict[str, Any]]:
-        """Begin an episode; see the environment."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._conversation.begin(observation)
-        return self._messages(), info
-
-    def step(self, action: str) -> tuple[Sequence[Message], float, bool, bool, dict[str, Any]]:
-        """Act; see the environment."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        self._conversation.add(action[:_HISTORY_LENGTH], observation)
-        return self._messages(), float(reward), terminated, truncated, info
-
-    def _messages(self) -> tuple[Message, ...]:
+    def _told(self) -> tuple[Message, ...]:
         system = [{"role": "system", "content": self._system}] if self._system else []
         roles = ("user", "assistant")
-        said = [{"role": roles[i % 2], "content": text} for i, text in enumerate(self._conversation.said)]
+        said = [{"role": roles[i % 2], "content": text} for i, text in enumerate(self._said)]
         return (*system, *said)

@@ -1,58 +1,54 @@
-"""Penalties and limits that work on any text environment."""
+"""Limits to the length of observations, in characters or in a model's tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Sized
+from pathlib import Path
+from typing import Any, Protocol
 
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.errors import InvalidOptionError, MissingDependencyError
+from textagent_gym.spaces import fit
+from textagent_gym.wrappers.saving import TextWrapper, check_text
 
 
-class InvalidActionPenalty(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
-    """Takes a penalty from the reward of each turn whose action was not valid.
+class TransformersTokenizer(Protocol):
+    """What is used of a tokenizer of `transformers`."""
 
-    Args:
-        env: an environment that tells `info["valid_action"]`.
-        penalty: at least 0.0.
-
-    Example:
-        >>> env = InvalidActionPenalty(gymnasium.make("lights/Lights-v0"), 0.5)
-        >>> _ = env.reset(seed=0)
-        >>> env.step("sing")[1]
-        -0.5
-    """
-
-    def __init__(self, env: gymnasium.Env[str, str], penalty: float = 0.1) -> None:
-        RecordConstructorArgs.__init__(self, penalty=penalty)
-        gymnasium.Wrapper.__init__(self, env)
-        if not 0.0 <= penalty < float("inf"):
-            raise InvalidOptionError(f"penalty must be a number from 0.0 up, got {penalty!r}")
-        self._penalty = penalty
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Act; see the environment."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        if not info.get("valid_action", True):
-            reward = float(reward) - self._penalty
-        return observation, float(reward), terminated, truncated, info
+    def tokenize(self, text: str) -> Sized:
+        """The tokens of a text, special ones left out."""
 
 
-class ObservationLimit(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
-    """Cuts the middle out of observations that are too long, and says how much is missing.
+Tokenizer = str | TransformersTokenizer | Callable[[str], Sized]
+
+
+class ObservationLimit(TextWrapper, RecordConstructorArgs):
+    """Cuts the middle out of observations that are too long, and says in its place how much is missing.
+
+    The beginning and the end stay, each half of the limit: the goal stands in the one, the last reply in the other.
 
     Args:
         env: a text environment.
         characters: of an observation at most, the notice not counted; `None` for no limit.
         tokens: of an observation at most, the notice not counted; `None` for no limit.
-        tokenize: for `tokens`: splits a text into pieces that join to it again; words by default.
+        tokenizer: what counts the tokens: a function from a text to something with a length (`tokenizer.tokenize`,
+            `encoding.encode`), a tokenizer of `transformers`, or the name of one: a folder with a `tokenizer.json`, or
+            a model of the Hugging Face hub. `None` counts words. Only a name survives in a spec as JSON.
+
+    Raises:
+        InvalidOptionError: a limit is less than 2, a tokenizer without a limit, or observations that are not text.
+        MissingDependencyError: a tokenizer's name, and `tokenizers` is not installed.
 
     Example:
         >>> env = ObservationLimit(gymnasium.make("lights/Lights-v0"), characters=20)
         >>> env.reset(options={"task_index": 0})[0]
         'Turn on al\\n[... 45 characters left out ...]\\nwhite: off'
+        >>> env = ObservationLimit(gymnasium.make("lights/Lights-v0"), tokens=6)
+        >>> env.reset(options={"task_index": 0})[0]
+        'Turn on all \\n[... 7 tokens left out ...]\\n off, white: off'
     """
 
     def __init__(
@@ -60,16 +56,19 @@ class ObservationLimit(gymnasium.Wrapper[str, str, str, str], RecordConstructorA
         env: gymnasium.Env[str, str],
         characters: int | None = None,
         tokens: int | None = None,
-        tokenize: Callable[[str], Sequence[str]] | None = None,
+        tokenizer: Tokenizer | None = None,
     ) -> None:
-        RecordConstructorArgs.__init__(self, characters=characters, tokens=tokens, tokenize=tokenize)
+        RecordConstructorArgs.__init__(self, characters=characters, tokens=tokens, tokenizer=tokenizer)
         gymnasium.Wrapper.__init__(self, env)
+        check_text(env, "ObservationLimit")
         for name, limit in (("characters", characters), ("tokens", tokens)):
             if limit is not None and limit < 2:
                 raise InvalidOptionError(f"{name} must be at least 2, or None, got {limit!r}")
+        if tokenizer is not None and tokens is None:
+            raise InvalidOptionError("tokenizer counts tokens: say how many with tokens=...")
         self._characters = characters
         self._tokens = tokens
-        self._tokenize = tokenize or _words
+        self._count = _counter(tokenizer)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin an episode; see the environment."""
@@ -83,22 +82,49 @@ class ObservationLimit(gymnasium.Wrapper[str, str, str, str], RecordConstructorA
 
     def _cut(self, observation: str) -> str:
         if self._tokens is not None:
-            pieces = self._tokenize(observation)
-            if len(pieces) > self._tokens:
-                return _without_middle(pieces, self._tokens, "tokens")
-        if self._characters is not None and len(observation) > self._characters:
-            return _without_middle(observation, self._characters, "characters")
-        return observation
+            observation = _without_middle(observation, self._tokens, self._count, "tokens")
+        if self._characters is not None:
+            observation = _without_middle(observation, self._characters, len, "characters")
+        return fit(observation)
 
 
-def _words(text: str) -> list[str]:
-    """Words with the spaces after them."""
-    import re
+def _counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
+    if tokenizer is None:
+        return lambda text: len(re.findall(r"\S+", text))
+    if isinstance(tokenizer, str):
+        loaded = _load(tokenizer)
+        return lambda text: len(loaded.encode(text, add_special_tokens=False))
+    split: Any = getattr(tokenizer, "tokenize", tokenizer)
+    return lambda text: len(split(text))
 
-    return re.findall(r"\S+\s*|\s+", text)
+
+def _load(name: str) -> Any:
+    """A tokenizer by name, without `transformers` and so without torch."""
+    try:
+        from tokenizers import Tokenizer as HuggingFaceTokenizer
+    except ImportError as error:
+        raise MissingDependencyError("tokenizers", "train") from error
+    file = Path(name) / "tokenizer.json"
+    return HuggingFaceTokenizer.from_file(str(file)) if file.is_file() else HuggingFaceTokenizer.from_pretrained(name)
 
 
-def _without_middle(pieces: Sequence[str], keep: int, unit: str) -> str:
-    head, tail = (keep + 1) // 2, keep // 2
-    notice = f"\n[... {len(pieces) - keep} {unit} left out ...]\n"
-    return "".join(pieces[:head]) + notice + "".join(pieces[len(pieces) - tail :])
+def _without_middle(text: str, limit: int, count: Callable[[str], int], unit: str) -> str:
+    """The longest beginning and end that have half of the limit each, and a notice between them."""
+    total = count(text)
+    if total <= limit:
+        return text
+    head = _longest(len(text), (limit + 1) // 2, lambda length: count(text[:length]))
+    tail = _longest(len(text) - head, limit // 2, lambda length: count(text[len(text) - length :]))
+    return f"{text[:head]}\n[... {total - limit} {unit} left out ...]\n{text[len(text) - tail :]}"
+
+
+def _longest(most: int, limit: int, count: Callable[[int], int]) -> int:
+    """The largest length up to `most` whose count is within the limit, by bisection: counts grow with the length."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(middle) <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -10,6 +10,7 @@ import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.wrappers.saving import TextWrapper, check_text
 
 Parser = Callable[[str], str | None]
 
@@ -22,8 +23,15 @@ def parse_tag(answer: str) -> str | None:
     >>> parse_tag("I need the key. <action> take key </action>")
     'take key'
     """
-    found: list[str] = re.findall(r"<action>(.*?)</action>", answer, re.DOTALL | re.IGNORECASE)
-    return found[-1].strip() if found else None
+    # Tag by tag: a pattern for the pair would go through a megabyte of opening tags once for each of them.
+    opened, found = None, None
+    for tag in re.finditer("<(/?)action>", answer, re.IGNORECASE):
+        if not tag[1]:
+            opened = tag.end()
+        elif opened is not None:
+            found = answer[opened : tag.start()].strip()
+            opened = None
+    return found
 
 
 def parse_last_line(answer: str) -> str | None:
@@ -38,8 +46,9 @@ def parse_react(answer: str) -> str | None:
     >>> parse_react("Thought: the door is locked.\\nAction: unlock door with key")
     'unlock door with key'
     """
-    found: list[str] = re.findall(r"^\s*Action\s*:\s*(.+?)\s*$", answer, re.MULTILINE | re.IGNORECASE)
-    return found[-1] if found else None
+    found: list[str] = re.findall(r"^[ \t]*Action[ \t]*:(.*)$", answer, re.MULTILINE | re.IGNORECASE)
+    actions = [action.strip() for action in found if action.strip()]
+    return actions[-1] if actions else None
 
 
 PARSERS: dict[str, tuple[Parser, str]] = {
@@ -50,14 +59,20 @@ PARSERS: dict[str, tuple[Parser, str]] = {
 """By name: the parser, and what to say to an answer without an action."""
 
 
-class ActionParser(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
+class ActionParser(TextWrapper, RecordConstructorArgs):
     """Finds the action in what a model says. An answer without one costs a turn and is told the format.
+
+    It goes inside the wrappers that keep the conversation, so that they keep the whole answers.
 
     Args:
         env: a text environment.
         parser: "tag" (`<action>...</action>`), "last-line", "react" (`Action: ...`), a regular expression with one
             group, whose last match counts, or a function that returns the action or `None`.
-        hint: what an answer without an action is told; "" for the world's own reply.
+        hint: what an answer without an action is told; "" for the world's own reply. By default a sentence that
+            states the format, and the world's own reply for patterns and functions.
+
+    Raises:
+        InvalidOptionError: the parser is neither a name nor a pattern with one group, or observations are not text.
 
     Example:
         >>> env = ActionParser(gymnasium.make("lights/Lights-v0"), "tag")
@@ -71,6 +86,7 @@ class ActionParser(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs)
     def __init__(self, env: gymnasium.Env[str, str], parser: str | Parser = "tag", hint: str | None = None) -> None:
         RecordConstructorArgs.__init__(self, parser=parser, hint=hint)
         gymnasium.Wrapper.__init__(self, env)
+        check_text(env, "ActionParser")
         self._parse, usual = _parser(parser)
         self._hint = usual if hint is None else hint
 
