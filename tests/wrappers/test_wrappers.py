@@ -205,7 +205,7 @@ def test_what_changes_texts_refuses_messages(wrapper: type) -> None:
 
 def test_hints_and_history_never_outgrow_the_space(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LightsEnv, "_describe", lambda self: "x" * 70_000)
-    env = AdmissibleActionHints(lights())
+    env = AdmissibleActionHints(lights(max_turns=50))
     observation = env.reset(options=TASK)[0]
     assert observation in env.observation_space
     assert observation.endswith("press white")
