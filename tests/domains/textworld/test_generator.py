@@ -118,18 +118,6 @@ def test_the_guides_games_are_tw_makes(tmp_path: Path) -> None:
         assert game.story == bytes(original)
 
 
-def test_the_guides_figure_comes_out_word_for_word() -> None:
-    # Figure 3 of arXiv 2510.01132.
-    task = TextWorldTasks(make_spec("custom", rooms=2, objects=3, quest_length=4)).task(GUIDE_SPLIT, 0)
-    assert task.game.solution == (
-        "take type J keycard from mantle",
-        "unlock type J chest with type J keycard",
-        "open type J chest",
-        "take desktop computer from type J chest",
-    )
-    assert task.game.objective.startswith("You are now playing a life changing session of TextWorld!")
-
-
 def test_the_guides_games_are_served_with_the_lengths_they_have() -> None:
     spec = make_spec("custom", rooms=2, objects=3, quest_length=4)
     assert TextWorldTasks(spec).size(GUIDE_SPLIT) == 100

@@ -344,12 +344,15 @@ def _ground(game: Any) -> GameLogic:
         return sum(bit[fact] for fact in some if fact in bit)
 
     names = {name: info.name or name for name, info in game.infos.items()}
+    # TextWorld lists "prepare meal" as admissible for any part of a recipe; the compiled game wants all of it.
+    ingredients = sum(1 for fact in start if fact[0].startswith("ingredient_"))
+    idle = {f"make/recipe/{some}" for some in range(1, ingredients)}
     actions = sorted(
         (
             Action(
                 mask(instance.pre),
-                mask(instance.pre - instance.post),
-                mask(instance.post - instance.pre),
+                0 if instance.rule.name in idle else mask(instance.pre - instance.post),
+                0 if instance.rule.name in idle else mask(instance.post - instance.pre),
                 _command(instance, names, game.kb),
                 _event(instance, names, game.kb),
                 len(instance.rule.pre),
