@@ -47,7 +47,7 @@ class Config:
     """Times that each held-out game is played by the random agent and by the policies."""
     sft_epochs: float = 12.0
     """Passes over the demonstrations."""
-    rl_iterations: int = 30
+    rl_iterations: int = 40
     """Iterations of GRPO."""
 
 
@@ -169,7 +169,7 @@ def train_rl(config: Config, sft: Path) -> Path:
         group_size=8,
         slots=128,
         max_action_tokens=16,
-        learning_rate=5e-4,
+        learning_rate=1e-3,
         minibatches=4,
         microbatch=32,
         seed=config.seed,
