@@ -23,6 +23,8 @@ class _RegisterAfterGymnasium(importlib.abc.MetaPathFinder):
 
         def load_then_register(module):  # type: ignore[no-untyped-def]
             load(module)
+            if "textagent_gym" in sys.modules:
+                return  # It is importing Gymnasium: it registers everything itself, once worlds can import it.
             try:
                 from textagent_gym.registration import register_all
             except ImportError:  # Uninstalled by hand, this file left behind: Gymnasium must still import.
