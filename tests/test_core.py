@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
@@ -15,9 +17,44 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lights import LightsEnv
 
-from textagent_gym.errors import InvalidOptionError, UnknownTaskError
+from textagent_gym import Complexity, Outcome, Task, TaskSource, TextEnv
+from textagent_gym.errors import InvalidOptionError, UnknownTaskError, UnsupportedOperationError
 
 HARD = {"task": "Lights/6/train/3"}
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)  # Lone surrogates and control characters too.
+META = ["", "quit", "restart", "save", "undo", "\x1b[2J", "\x00", "press", "press  red", "\\"]
+
+
+class Stairs(TaskSource[Task]):
+    """One task: climb so many steps."""
+
+    def __init__(self, height: int) -> None:
+        self.height = height
+
+    def size(self, split: str) -> int:
+        return 1
+
+    def task(self, split: str, index: int) -> Task:
+        measured = Complexity(state_size=1, action_size=2.0, solution_length=self.height, exact=True)
+        return Task(id="Stairs", split=split, index=index, complexity=measured, milestones=self.height)
+
+    def find(self, task_id: str) -> Task:
+        return self.task("train", 0)
+
+
+class StairsEnv(TextEnv[Task]):
+    """As many milestones as one likes."""
+
+    def __init__(self, height: int, **kwargs: Any) -> None:
+        super().__init__(Stairs(height), **kwargs)
+
+    def _begin(self, task: Task) -> str:
+        self._step = 0
+        return "Climb."
+
+    def _act(self, action: str) -> Outcome:
+        self._step = max(0, self._step + {"up": 1, "down": -1}.get(action, 0))
+        return Outcome(f"Step {self._step}.", self._step, success=self._step == self.task.milestones)
 
 
 def solve(env: LightsEnv) -> list[float]:
@@ -41,6 +78,31 @@ def test_a_solved_episode_returns_exactly_one_at_every_density(density: float, s
 
 
 @given(
+    height=st.integers(1, 60),
+    density=st.floats(0, 1),
+    moves=st.lists(st.sampled_from(["up", "up", "down", "wait"]), max_size=80),
+)
+def test_only_a_solved_episode_returns_exactly_one_whatever_the_number_of_milestones(
+    height: int, density: float, moves: list[str]
+) -> None:
+    env = StairsEnv(height, reward_density=density, max_turns=200)
+    env.reset(seed=0)
+    total, solved = 0.0, False
+    for move in moves:
+        _, reward, solved, _, _ = env.step(move)
+        assert reward >= 0.0
+        total += reward
+        if solved:
+            break
+        assert total < 1.0
+    while not solved:
+        _, reward, solved, _, info = env.step("up")
+        total += reward
+        assert solved == (total == 1.0) == info["success"] == (info["progress"] == 1.0)
+    assert total == 1.0
+
+
+@given(
     density=st.floats(0, 1),
     index=st.integers(0, 20),
     presses=st.lists(st.sampled_from(["red", "green", "blue", "white", "black", "?"]), min_size=12, max_size=12),
@@ -56,6 +118,18 @@ def test_an_unsolved_episode_returns_less_than_a_solved_one(density: float, inde
             break
     assert info["success"] == (total == 1.0)
     assert total <= 1.0
+
+
+def test_density_changes_rewards_and_nothing_else() -> None:
+    told = []
+    for density in (0.0, 0.3, 1.0):
+        env = LightsEnv(6, reward_density=density, infos=("oracle_action", "admissible_actions"))
+        steps = [env.reset(options=HARD)]
+        for action in ("press red", "press red", *env.oracle()):
+            observation, _, terminated, truncated, info = env.step(action)
+            steps.append((observation, terminated, truncated, info))
+        told.append(steps)
+    assert told[0] == told[1] == told[2]
 
 
 def test_a_lost_episode_is_terminated_and_no_success() -> None:
@@ -87,7 +161,7 @@ def test_solving_on_the_last_turn_is_a_success_and_not_truncated() -> None:
 
 
 @settings(deadline=None)
-@given(actions=st.lists(st.text(max_size=200), max_size=8))
+@given(actions=st.lists(ANY_TEXT | st.sampled_from(META), max_size=8))
 def test_any_string_is_an_action(actions: list[str]) -> None:
     env = LightsEnv(6, max_turns=100)
     env.reset(options=HARD)
@@ -101,6 +175,23 @@ def test_a_megabyte_is_an_action() -> None:
     env = LightsEnv()
     env.reset(seed=0)
     assert env.step("x" * 2**20)[0] == "Nothing happens."
+
+
+def test_what_is_no_string_is_no_action() -> None:
+    env = LightsEnv()
+    env.reset(seed=0)
+    for action in (3, None, ["press red"], b"press red"):
+        with pytest.raises(TypeError, match="an action is a string"):
+            env.step(action)
+    assert env.step(np.str_("press red"))[4]["turn"] == 1
+
+
+def test_what_a_world_cannot_do_says_so() -> None:
+    env = StairsEnv(3)
+    env.reset(seed=0)
+    for ask in (env.oracle, env.admissible_actions, env.snapshot):
+        with pytest.raises(UnsupportedOperationError, match="StairsEnv"):
+            ask()
 
 
 def test_steps_out_of_order_say_so() -> None:
@@ -224,9 +315,15 @@ def test_gymnasiums_wrappers_work() -> None:
     assert info["episode"]["l"] == 3
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_vectors_of_gymnasium_work(mode: str) -> None:
-    envs = gymnasium.make_vec("lights/Lights-v0", num_envs=2, vectorization_mode=mode, infos=("admissible_actions",))
+@pytest.mark.parametrize(
+    ("mode", "kwargs"),
+    [("sync", {}), ("async", {"shared_memory": True}), ("async", {"shared_memory": False})],
+    ids=["sync", "async", "async without shared memory"],
+)
+def test_vectors_of_gymnasium_work(mode: str, kwargs: dict[str, bool]) -> None:
+    envs = gymnasium.make_vec(
+        "lights/Lights-v0", 2, vectorization_mode=mode, vector_kwargs=kwargs, infos=("admissible_actions",)
+    )
     try:
         observations, _ = envs.reset(seed=5)
         assert len(observations) == 2
