@@ -106,7 +106,7 @@ def test_demos_are_conversations_that_trl_reads(tmp_path: Path) -> None:
 def test_ctrl_c_in_the_middle_keeps_what_is_done(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
     part = tmp_path / "r.jsonl.part"
-    arguments = ("eval", "lights/Lights-v0", "--agent", "admissible-random", "--tasks", "1000000", "--out", str(out))
+    arguments = ("eval", "lights/Lights-v0", "--agent", "admissible-random", "--tasks", "100000", "--out", str(out))
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
