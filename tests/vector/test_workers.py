@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,15 @@ def test_an_action_that_cannot_be_sent_leaves_everything_in_order() -> None:
         envs.close()
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt; a shell's background jobs, `make test &`, are started ignoring it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_step_that_was_interrupted_leaves_no_stale_answers() -> None:
     envs = ProcessVectorEnv([misbehaving] * 2, workers=2)
     try:
@@ -147,6 +157,7 @@ def test_large_actions_and_observations_pass() -> None:
         envs.close()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_worker_that_hangs_does_not_outlive_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textagent_gym.vector.workers._SECONDS_TO_END", 0.2)
     envs = ProcessVectorEnv([misbehaving], workers=1)
@@ -172,12 +183,14 @@ def test_an_unknown_way_to_start_processes_is_refused() -> None:
 
 
 SCRIPT = """
+    import signal
     import sys
     sys.path[:0] = {paths!r}
     from tests.vector.worlds import misbehaving
     from textagent_gym.vector import ProcessVectorEnv, ReadyFirstPool
 
     if __name__ == "__main__":
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # As in a terminal.
         envs = ProcessVectorEnv([misbehaving] * 2, workers=2)
         pool = ReadyFirstPool([misbehaving] * 2)
         print(*envs.worker_pids, *pool.worker_pids, flush=True)

@@ -46,7 +46,7 @@ class MisbehavingEnv(LightsEnv):
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "hang":
-                while True:
+                for _ in range(6000):  # A minute: longer than any test waits.
                     time.sleep(0.01)
             case "lock":
                 info["lock"] = threading.Lock()
