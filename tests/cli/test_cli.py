@@ -108,7 +108,12 @@ def test_ctrl_c_in_the_middle_keeps_what_is_done(tmp_path: Path) -> None:
     part = tmp_path / "r.jsonl.part"
     arguments = ("eval", "lights/Lights-v0", "--agent", "admissible-random", "--tasks", "100000", "--out", str(out))
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Shells start background jobs with Ctrl-C switched off, and the tests may run in one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while (not part.exists() or part.stat().st_size < 20_000) and time.monotonic() < deadline:
