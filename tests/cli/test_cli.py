@@ -113,7 +113,7 @@ def test_ctrl_c_in_the_middle_keeps_what_is_done(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         # Shells start background jobs with Ctrl-C switched off, and the tests may run in one.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (no threads here)
     )
     deadline = time.monotonic() + 60
     while (not part.exists() or part.stat().st_size < 20_000) and time.monotonic() < deadline:
