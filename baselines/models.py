@@ -18,6 +18,10 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+_DEVIATION = 0.1
+"""Of the tiny policy's first weights. With the usual 0.02, a model this narrow hardly begins to copy words from what it
+reads in a few hundred updates (one-room cooking games, 150 updates: 1% success on held-out games against 30%)."""
+
 _PAD, _END, _USER, _ASSISTANT, _SYSTEM = "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>"
 
 # The generation block marks what an agent says, so that TRL trains on nothing else.
@@ -95,6 +99,7 @@ def make_tiny_policy(
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
         bos_token_id=None,
+        initializer_range=_DEVIATION,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Supervised fine-tuning on demonstrations, with TRL's `SFTTrainer`; the loss is on the agent's tokens only.
+"""Supervised fine-tuning on demonstrations, with TRL's `SFTTrainer`; by default on the agent's tokens only.
 
 python -m baselines.sft --model runs/tiny --demos demos.jsonl --out runs/sft
 """
@@ -16,6 +16,7 @@ from datasets import Dataset
 from transformers import TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
+from baselines.allocator import keep_freed_memory
 from baselines.models import load_policy
 
 
@@ -37,6 +38,8 @@ class Config:
     """Peak; it falls linearly to zero. The default suits a tiny model: use about 1e-5 for a pretrained one."""
     max_length: int = 2_048
     """Tokens of a conversation at most; a longer one is cut at its end."""
+    agent_only: bool = True
+    """Learn what the agent says only; otherwise every token, which teaches a tiny model the language of a world."""
     max_demos: int | None = None
     """Use the first so many demonstrations only."""
     seed: int = 0
@@ -73,6 +76,7 @@ def read_demos(path: Path, limit: int | None = None) -> list[dict[str, Any]]:
 
 def make_trainer(config: Config) -> SFTTrainer:
     """TRL's trainer over the demonstrations."""
+    keep_freed_memory()
     model, tokenizer = load_policy(config.model)
     arguments = SFTConfig(
         output_dir=str(config.out),
@@ -82,7 +86,7 @@ def make_trainer(config: Config) -> SFTTrainer:
         lr_scheduler_type="linear",
         warmup_steps=5,
         max_length=config.max_length,
-        assistant_only_loss=True,
+        assistant_only_loss=config.agent_only,
         logging_steps=5,
         save_strategy="no",
         report_to=[],

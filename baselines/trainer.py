@@ -27,6 +27,7 @@ import torch
 from accelerate import Accelerator
 
 from baselines.advantages import AdvantageFunction, GroupTooSmallError
+from baselines.allocator import keep_freed_memory
 from baselines.chat import ChatFormat
 from baselines.losses import Aggregation, aggregate, kl_k3, ppo_clip, sampled_log_probs
 from baselines.models import load_policy
@@ -101,6 +102,7 @@ def train(
         raise GroupTooSmallError(
             f"group_size={config.group_size}: episodes are compared within their group, so it must hold 2 or more"
         )
+    keep_freed_memory()
     run = _Run(config)
     generator = TransformersGenerator(
         run.accelerator.unwrap_model(run.policy),

@@ -17,6 +17,7 @@ from baselines import grpo, sft
 from baselines.advantages import GroupTooSmallError
 from baselines.models import load_policy
 
+ROOT = Path(__file__).parents[2]
 KWARGS = {"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8}
 
 
@@ -49,6 +50,27 @@ def test_the_loss_of_sft_is_on_the_agents_tokens_only(tiny: Path, demos: Path, t
     trained = batch["input_ids"][batch["labels"] != -100]
     actions = [m["content"] for m in demo["messages"] if m["role"] == "assistant"]
     assert tokenizer.decode(trained) == "".join(action + "<|end|>" for action in actions)
+
+
+def test_learning_every_token_is_a_choice(tiny: Path, demos: Path, tmp_path: Path) -> None:
+    trainer = sft.make_trainer(sft.Config(model=str(tiny), demos=demos, out=tmp_path, agent_only=False))
+    row = trainer.train_dataset[0]
+    batch = trainer.data_collator([row])
+    assert batch["labels"][0].tolist() == row["input_ids"]
+
+
+def test_freed_memory_is_kept_for_the_next_update() -> None:
+    script = (
+        "import resource, torch; from baselines.allocator import keep_freed_memory\n"
+        "def faults():\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    for _ in range(5): torch.ones(4_000_000)\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "before = faults(); assert keep_freed_memory(); faults(); print(before, faults())"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    before, after = map(int, out.split())
+    assert after < before / 10
 
 
 def test_sft_learns_and_rl_improves_a_world_it_has_never_heard_of(tiny: Path, demos: Path, tmp_path: Path) -> None:
@@ -101,12 +123,11 @@ def test_a_run_killed_at_any_instant_goes_on_along_the_same_curve(tiny: Path, tm
         "from pathlib import Path; from tests.baselines.test_training import config; from baselines import grpo;"
         "grpo.run(config(Path(sys.argv[1]), Path(sys.argv[2]), iterations=6))"
     )
-    root = Path(__file__).parents[2]
     out = tmp_path / "killed"
-    command = [sys.executable, "-c", script, str(tiny), str(out), str(root / "tests" / "third_party" / "lights")]
+    command = [sys.executable, "-c", script, str(tiny), str(out), str(ROOT / "tests" / "third_party" / "lights")]
     kills = 0
     for wait in (0.05, 0.15, 0.3):
-        process = subprocess.Popen(command, cwd=root)
+        process = subprocess.Popen(command, cwd=ROOT)
         while not (out / "metrics.jsonl").exists() or len((out / "metrics.jsonl").read_text().splitlines()) <= kills:
             if process.poll() is not None:
                 break
@@ -116,7 +137,7 @@ def test_a_run_killed_at_any_instant_goes_on_along_the_same_curve(tiny: Path, tm
         process.wait()
         kills += 1
     assert kills == 3
-    subprocess.run(command, cwd=root, check=True, timeout=120)
+    subprocess.run(command, cwd=ROOT, check=True, timeout=120)
     assert curve(out) == curve(tmp_path / "whole")
 
 
