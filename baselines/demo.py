@@ -2,9 +2,11 @@
 
     make demo            or            python -m baselines.demo --seed 1
 
-The setting is small enough for a policy that has never read a word: one-room cooking games of TextWorld (find the
-ingredient that the goal names, prepare the meal, eat it: three actions at best, eight allowed), the actions that move
-the game on listed in the observation, a two-layer transformer with random weights and a tokenizer of its own.
+The setting is small enough for a policy that has never read a word. TextWorld's coin collector: five rooms in a row, a
+coin in the last one, the actions that move the game on listed in the observation, eight turns where five are needed. A
+move back is listed beside each move on, so the agent must remember where it came from. The policy is a two-layer
+transformer with random weights and a tokenizer of its own; in the place of pretraining it first learns to predict
+transcripts of random play, so that it knows the language of the games but not how to win them.
 """
 
 from __future__ import annotations
@@ -15,18 +17,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
+import numpy as np
 import tyro
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-ENV = "textagent/TextWorldCooking-v0"
-KWARGS: dict[str, Any] = {"recipe": 1, "take": 1, "rooms": 1, "goal": "brief", "max_turns": 8}
-UNLISTED = ("examine", "look", "inventory", "insert", "put", "drop", "close", "open", "cook", "take cookbook")
-"""Actions that the hints leave out: they never bring the meal nearer. The environment plays them all the same."""
+if TYPE_CHECKING:
+    from baselines import sft
+
+ENV = "textagent/TextWorldCoinCollector-v0"
+KWARGS: dict[str, Any] = {"level": 5, "goal": "brief", "max_turns": "1.5x"}
+MAX_ACTION_TOKENS = 8
 
 console = Console()
 
@@ -45,17 +50,38 @@ class Config:
     """Held-out games of the test split."""
     test_episodes: int = 4
     """Times that each held-out game is played by the random agent and by the policies."""
+    random_episodes: int = 600
+    """Transcripts of random play that the policy learns the language of the games from."""
+    demos: int = 40
+    """Games that the oracle demonstrates; reinforcement learning plays all training games."""
     sft_epochs: float = 12.0
     """Passes over the demonstrations."""
-    rl_iterations: int = 40
+    rl_iterations: int = 24
     """Iterations of GRPO."""
 
 
 def make_env(**kwargs: Any) -> gymnasium.Env[str, str]:
     """The environment of the demo, with the admissible actions listed."""
-    from textagent_gym.wrappers import AdmissibleActionHints
+    from textagent_gym.wrappers import IDLE_ACTIONS, AdmissibleActionHints
 
-    return AdmissibleActionHints(gymnasium.make(ENV, **KWARGS, **kwargs), leave_out=UNLISTED)
+    return AdmissibleActionHints(gymnasium.make(ENV, **KWARGS, **kwargs), leave_out=IDLE_ACTIONS)
+
+
+class ListedRandomAgent:
+    """Draws uniformly from the actions that the observation lists: it sees all that the policies see."""
+
+    name = "random"
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        self._random = np.random.default_rng(0)
+
+    def reset(self, seed: int) -> None:
+        """A new episode begins."""
+        self._random = np.random.default_rng(seed)
+
+    def act(self, observation: str, info: dict[str, Any]) -> str:
+        """One of the listed actions."""
+        return str(self._random.choice(observation.rpartition("Possible actions: ")[2].split(", ")))
 
 
 def register() -> str:
@@ -81,12 +107,12 @@ def run(config: Config) -> Path:
     console.print(f"[bold]Demo[/bold] with seed {config.seed}; everything goes to {config.out}/")
     config.out.mkdir(parents=True, exist_ok=True)
     make_games(config)
-    demos = write_demos(config)
+    random_play, demos = write_random_play(config), write_demos(config)
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
-    sft = train_sft(config, demos)
+    sft = train_sft(config, read_language(config, random_play), demos)
     rl = train_rl(config, sft)
     page = evaluate(config, sft, rl)
     console.print(f"Done in {(time.perf_counter() - started) / 60:.1f} minutes. Look at {page}")
@@ -101,55 +127,95 @@ def make_games(config: Config) -> None:
             tasks.prepare(split, range(count), progress=done)
 
 
+def write_random_play(config: Config) -> Path:
+    """Transcripts of random play on the training games."""
+    path = config.out / "random-play.jsonl"
+    env, lines = make_env(), []
+    agent = ListedRandomAgent(env)
+    agent.reset(config.seed)
+    with bar("Playing at random", config.random_episodes) as done:
+        for episode in range(config.random_episodes):
+            observation, info = env.reset(options={"task_index": episode % config.train_tasks})
+            messages, ended = [], False
+            while not ended:
+                action = agent.act(observation, info)
+                messages += [{"role": "user", "content": observation}, {"role": "assistant", "content": action}]
+                observation, _, terminated, truncated, info = env.step(action)
+                ended = terminated or truncated
+            lines.append(json.dumps({"messages": messages, "task": info["task"]}))
+            done(episode + 1)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
 def write_demos(config: Config) -> Path:
-    """Demonstrations of the oracle on the training games."""
+    """Demonstrations of the oracle on some training games."""
     from textagent_gym.evaluation.demonstrations import demonstrate
 
     path = config.out / "demos.jsonl"
-    env = make_env()
-    with bar("Collecting oracle demonstrations", config.train_tasks) as done:
-        lines = []
-        for index in range(config.train_tasks):
+    env, lines = make_env(), []
+    with bar("Collecting oracle demonstrations", config.demos) as done:
+        for index in range(config.demos):
             lines.append(json.dumps(demonstrate(env, {"task_index": index}, ENV)))
             done(index + 1)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def train_sft(config: Config, demos: Path) -> Path:
-    """A tiny policy with random weights, fine-tuned on the demonstrations."""
-    import datasets
-
+def read_language(config: Config, random_play: Path) -> Path:
+    """A tiny policy with random weights that learns to predict transcripts of random play, word by word."""
     from baselines import sft
     from baselines.models import make_tiny_policy
 
-    datasets.disable_progress_bars()
-    out = config.out / "sft"
-    if (out / "model.safetensors").is_file():
-        return out
-    messages = [m["content"] for line in demos.read_text().splitlines() for m in json.loads(line)["messages"]]
-    make_tiny_policy(config.out / "tiny", messages, hidden=96, layers=2, seed=config.seed)
+    transcripts = [json.loads(line)["messages"] for line in random_play.read_text(encoding="utf-8").splitlines()]
+    texts = [message["content"] for messages in transcripts[: config.train_tasks] for message in messages]
+    tiny = config.out / "tiny"
+    make_tiny_policy(tiny, texts, hidden=64, layers=2, heads=2, seed=config.seed)
     settings = sft.Config(
-        model=str(config.out / "tiny"),
-        demos=demos,
-        out=out,
-        epochs=config.sft_epochs,
+        model=str(tiny),
+        demos=random_play,
+        out=config.out / "reader",
+        agent_only=False,
+        epochs=1.0,
         batch_size=8,
         learning_rate=3e-3,
         seed=config.seed,
     )
-    with (
-        bar("Supervised fine-tuning", 1) as done,
-        open(config.out / "sft-metrics.jsonl", "w", encoding="utf-8") as log,
-    ):
+    return fine_tune(settings, "Learning the language of the games")
+
+
+def train_sft(config: Config, reader: Path, demos: Path) -> Path:
+    """That policy, fine-tuned on the agent's words in the demonstrations."""
+    from baselines import sft
+
+    settings = sft.Config(
+        model=str(reader),
+        demos=demos,
+        out=config.out / "sft",
+        epochs=config.sft_epochs,
+        batch_size=8,
+        learning_rate=2e-3,
+        seed=config.seed,
+    )
+    return fine_tune(settings, "Supervised fine-tuning")
+
+
+def fine_tune(settings: sft.Config, what: str) -> Path:
+    """Run TRL's trainer with a bar, and keep its metrics; not again where an earlier run has done it."""
+    import datasets
+
+    from baselines import sft
+
+    if (settings.out / "model.safetensors").is_file():
+        return settings.out
+    datasets.disable_progress_bars()
+    with bar(what, 1) as done, open(f"{settings.out}-metrics.jsonl", "w", encoding="utf-8") as log:
 
         def show(metrics: dict[str, float]) -> None:
             log.write(json.dumps(metrics) + "\n")
-            note = f"loss {metrics['loss']:.3f}" if "loss" in metrics else ""
-            done(metrics["step"] / max(1, metrics["steps"]), note)
+            done(metrics["step"] / max(1, metrics["steps"]), f"loss {metrics['loss']:.3f}" if "loss" in metrics else "")
 
-        sft.train(settings, show)
-    return out
+        return sft.train(settings, show)
 
 
 def train_rl(config: Config, sft: Path) -> Path:
@@ -168,8 +234,10 @@ def train_rl(config: Config, sft: Path) -> Path:
         groups=16,
         group_size=8,
         slots=128,
-        max_action_tokens=16,
+        max_action_tokens=MAX_ACTION_TOKENS,
         learning_rate=1e-3,
+        advantage="grpo_process",
+        discount=0.5,
         minibatches=4,
         microbatch=32,
         seed=config.seed,
@@ -201,10 +269,9 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
                 done(count)
 
             if policy is None:
-                known = {"random": "admissible-random"}.get(agent, agent)
                 result = play(
                     name,
-                    known,
+                    ListedRandomAgent if agent == "random" else agent,
                     tasks=config.test_tasks,
                     episodes=episodes,
                     seed=config.seed,
@@ -219,7 +286,7 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
                     tasks=config.test_tasks,
                     episodes=episodes,
                     slots=128,
-                    max_action_tokens=16,
+                    max_action_tokens=MAX_ACTION_TOKENS,
                     seed=config.seed,
                     name=agent,
                     progress=show,
@@ -241,9 +308,11 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
     console.print(table)
     page = config.out / "report.html"
     notes = (
-        "One-room cooking games of TextWorld: take the ingredient that the goal names, prepare the meal, eat it.",
-        f"Two-layer transformer, random weights, seed {config.seed}; {config.train_tasks} training games; "
-        f"{config.test_tasks} held-out games, {config.test_episodes} episodes each.",
+        "Coin collector games of TextWorld: five rooms in a row, a coin in the last; five actions are needed, eight allowed.",
+        "The observation lists the actions that move the game on; random draws from that list.",
+        f"Two-layer transformer that began with random weights, seed {config.seed}: {config.random_episodes} "
+        f"transcripts of random play, {config.demos} demonstrations, {config.rl_iterations} iterations of GRPO on "
+        f"{config.train_tasks} games; {config.test_tasks} held-out games, {config.test_episodes} episodes each.",
     )
     images = [("Learning curves", plot_curves(config))]
     write_report(page, "A tiny agent learns TextWorld", rows, notes=notes, images=images, transcripts=transcripts)
