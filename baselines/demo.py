@@ -308,7 +308,7 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
     console.print(table)
     page = config.out / "report.html"
     notes = (
-        "Coin collector games of TextWorld: five rooms in a row, a coin in the last; five actions are needed, eight allowed.",
+        "Coin collector games of TextWorld: five rooms in a row, a coin in the last; eight turns for five actions.",
         "The observation lists the actions that move the game on; random draws from that list.",
         f"Two-layer transformer that began with random weights, seed {config.seed}: {config.random_episodes} "
         f"transcripts of random play, {config.demos} demonstrations, {config.rl_iterations} iterations of GRPO on "
