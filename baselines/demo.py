@@ -52,11 +52,11 @@ class Config:
     """Times that each held-out game is played by the random agent and by the policies."""
     random_episodes: int = 600
     """Transcripts of random play that the policy learns the language of the games from."""
-    demos: int = 40
+    demos: int = 50
     """Games that the oracle demonstrates; reinforcement learning plays all training games."""
     sft_epochs: float = 12.0
     """Passes over the demonstrations."""
-    rl_iterations: int = 24
+    rl_iterations: int = 20
     """Iterations of GRPO."""
 
 
@@ -235,7 +235,8 @@ def train_rl(config: Config, sft: Path) -> Path:
         group_size=8,
         slots=128,
         max_action_tokens=MAX_ACTION_TOKENS,
-        learning_rate=1e-3,
+        learning_rate=5e-4,
+        warmup=20,
         advantage="grpo_process",
         discount=0.5,
         minibatches=4,

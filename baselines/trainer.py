@@ -25,6 +25,7 @@ import gymnasium
 import numpy as np
 import torch
 from accelerate import Accelerator
+from torch.optim.lr_scheduler import LinearLR
 
 from baselines.advantages import AdvantageFunction, GroupTooSmallError
 from baselines.allocator import keep_freed_memory
@@ -56,7 +57,9 @@ class TrainerConfig:
     max_action_tokens: int = 24
     """Tokens of an action at most."""
     learning_rate: float = 1e-4
-    """Constant. The default suits a tiny model: use about 1e-6 for a pretrained one."""
+    """Constant after the warm-up. The default suits a tiny model: use about 1e-6 for a pretrained one."""
+    warmup: int = 0
+    """Updates over which the learning rate rises to its value: Adam's first steps are its boldest."""
     epochs: int = 1
     """Passes over each iteration's episodes."""
     minibatches: int = 2
@@ -179,11 +182,13 @@ class _Run:
         self.chat = ChatFormat(tokenizer, config.system)
         optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=0.0)
         self.policy, self.optimizer = self.accelerator.prepare(model, optimizer)
+        self.schedule = LinearLR(optimizer, 1 / (config.warmup + 1), total_iters=config.warmup)
         self.reference = load_policy(config.model)[0].to(self.accelerator.device).eval() if config.kl else None
         self.iteration = 0
         if checkpoint is not None:
             state = torch.load(checkpoint / "state.pt", weights_only=True)
             self.optimizer.load_state_dict(state["optimizer"])
+            self.schedule.load_state_dict(state["schedule"])
             self.iteration = state["iteration"]
         self._drop_metrics_after(self.iteration)
 
@@ -246,6 +251,7 @@ class _Run:
             at_clip += float((outside * mask).sum()) / tokens
         norm = self.accelerator.clip_grad_norm_(self.policy.parameters(), config.max_gradient)
         self.optimizer.step()
+        self.schedule.step()
         self.optimizer.zero_grad()
         return total, at_clip, float(norm)
 
@@ -262,7 +268,12 @@ class _Run:
         fresh, old = self.folder / "checkpoint.new", self.folder / "checkpoint.old"
         shutil.rmtree(fresh, ignore_errors=True)
         self._save_policy(fresh)
-        torch.save({"optimizer": self.optimizer.state_dict(), "iteration": self.iteration}, fresh / "state.pt")
+        state = {
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "iteration": self.iteration,
+        }
+        torch.save(state, fresh / "state.pt")
         shutil.rmtree(old, ignore_errors=True)
         current = self.folder / "checkpoint"
         if current.exists():
