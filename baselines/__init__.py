@@ -2,6 +2,6 @@
 
 import os
 
-# Before torch loads OpenMP: its waiting threads yield the core instead of spinning, which on a machine that does anything
-# else makes small models slower many times over (30 updates on two busy cores: 62 s, with this 4.5 s).
+# Before torch loads OpenMP: its waiting threads yield the core instead of spinning, which makes small models many times
+# slower on a machine that does anything else (30 updates on two busy cores: 62 s, with this 4.5 s).
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
