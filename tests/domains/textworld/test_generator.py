@@ -66,15 +66,47 @@ def test_the_largest_complexity_of_the_guide_is_reached() -> None:
     assert task.complexity.exact
 
 
+@pytest.mark.slow
+def test_a_large_request_is_met() -> None:
+    task = TextWorldTasks(make_spec("custom", rooms=20, objects=40, quest_length=20)).task("train", 0)
+    assert task.complexity.solution_length == 20
+    assert task.complexity.exact
+
+
+@pytest.mark.parametrize(
+    ("knobs", "quests"),
+    [
+        ({"quest_breadth": 2}, 2),
+        ({"quest_breadth": 3, "quest_depth": 4}, 3),
+        ({"parallel_quests": 2}, 2),
+        ({"parallel_quests": 2, "quest_breadth": 2}, 4),
+        ({"blend_instructions": True, "include_adj": True, "theme": "basic"}, 1),
+    ],
+)
+def test_quests_have_the_shape_asked_for(knobs: dict[str, object], quests: int) -> None:
+    spec = make_spec("custom", rooms=4, objects=6, quest_length=8, **knobs)
+    for index in range(4):
+        with generator.quick_upstream():
+            game = generator._custom_game(spec, "train", index)
+        _, _, complexity, _ = generator.describe(game)
+        assert complexity.solution_length == 8
+        assert complexity.exact
+        assert len(game.quests) == quests
+        assert all(quest.win_events[0].actions for quest in game.quests)
+
+
 def test_what_cannot_be_made_is_said_and_not_searched_for_ever() -> None:
-    with pytest.raises(InfeasibleDifficultyError, match="quest_length=2 was not reached"):
-        TextWorldTasks(make_spec("custom", rooms=1, objects=1, quest_length=2, quest_breadth=5)).task("train", 0)
+    with pytest.raises(InfeasibleDifficultyError, match="quest_length=5 was not reached"):
+        TextWorldTasks(make_spec("custom", rooms=1, objects=1, quest_length=5, quest_breadth=5)).task("train", 0)
 
 
 @pytest.mark.parametrize(
     ("knobs", "error"),
     [
         ({"game": "chess"}, InvalidOptionError),
+        ({"ambiguous_instructions": True}, InvalidOptionError),
+        ({"quest_length": 4, "quest_breadth": 5}, InfeasibleDifficultyError),
+        ({"quest_length": 8, "quest_depth": 7}, InfeasibleDifficultyError),
         ({"romms": 3}, InvalidOptionError),
         ({"rooms": 0}, InfeasibleDifficultyError),
         ({"rooms": 2.5}, InvalidOptionError),

@@ -1,9 +1,9 @@
 """From a spec and a seed to a TextWorld game that is as difficult as was asked.
 
 TextWorld draws a chain of actions of the length asked for, but the shortest solution of the game that comes out can be
-much shorter. Here the shortest solution is searched for, and the goal is set at that point of the chain where it has
-the length asked for; a chain that never gets so long is thrown away. Logic comes first and text second, because the
-search takes milliseconds and text does not; only a game that is kept is compiled, which takes the most.
+much shorter. Here a chain is grown whose shortest solution has that length (see `quests`). Logic comes first and text
+second, because the search takes milliseconds and text does not; only the game that is kept is compiled, which takes the
+most.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 from textagent_gym.difficulty import Complexity
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Plan, Planner
+from textagent_gym.domains.textworld.quests import QuestShape, grow_quests
 from textagent_gym.domains.textworld.quick import quick_upstream
 from textagent_gym.domains.textworld.specs import (
     GUIDE_SPLIT,
@@ -38,8 +39,7 @@ VERSION = 1
 
 GUIDE_GAMES = 100
 
-_ATTEMPTS = 40  # Draws of a chain before a request counts as infeasible.
-_CHAIN_STEPS = 8_000  # Steps of TextWorld's search for a chain, divided by the rooms: each step looks at all of them.
+_GROWTHS = 12  # Worlds in which quests are grown before a request counts as infeasible.
 _TEXTS = 64  # Draws of the text of one world, until it belongs to the split.
 
 # Two games with equal content get the same bucket, so no game can be in two splits.
@@ -126,7 +126,6 @@ def _options(spec: Spec, seed: int) -> Any:
         grammar.theme = spec.theme
         grammar.include_adj = spec.include_adj
         grammar.blend_descriptions = spec.blend_descriptions
-        grammar.ambiguous_instructions = spec.ambiguous_instructions
         grammar.only_last_action = spec.only_last_action
         grammar.blend_instructions = spec.blend_instructions
         grammar.allowed_variables_numbering = spec.entity_numbering
@@ -134,105 +133,34 @@ def _options(spec: Spec, seed: int) -> Any:
 
 
 def _custom_game(spec: CustomSpec, split: str, index: int) -> Any:
-    """Draw worlds and chains until the shortest solution is as long as asked, then draw their text."""
+    """Draw worlds until quests as long as asked are found in one, then draw their text."""
     tw = textworld()
-    from textworld.generator import QuestGenerationError
-
-    lengths: set[int] = set()
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_GROWTHS):
         options = _options(spec, _seed(spec.slug, split, index, attempt))
         rngs = options.rngs
-        # Longer and longer chains are tried: the shortest solution is never longer than the chain.
-        longer = spec.quest_length + (attempt % 4) * max(1, spec.quest_length // 6)
-        try:
-            world, quests = _draw_chain(options, rngs, spec, longer)
-        except (QuestGenerationError, _ChainTooLongError):
-            continue
-        kept, measured = _goal_of_length(spec, world, quests)
-        lengths |= measured
-        if kept is None:
+        world = tw.generator.make_world(spec.rooms, nb_objects=0, rngs=rngs)
+        shape = QuestShape(
+            length=spec.quest_length,
+            breadth=spec.quest_breadth,
+            depth=spec.quest_depth,
+            parallel=spec.parallel_quests,
+            # Quests bring no more objects than were asked for, if there are some that do not.
+            objects=spec.objects if attempt < _GROWTHS // 2 else None,
+        )
+        quests = grow_quests(world, options.kb, rngs["quest"], shape)
+        if quests is None:
             continue
         _populate(world, spec.objects, rngs["objects"])
         for text in range(_TEXTS):
             rng = tw.generator.RandomState(_seed(spec.slug, split, index, attempt, text))
             grammar = tw.generator.make_grammar(options.grammar, rng=rng)
-            game = tw.generator.Game(world, grammar, kept)
+            game = tw.generator.Game(world, grammar, quests)
             if _bucket(game) in _BUCKETS[split]:
                 return game
-    found = f"the shortest solutions found were {sorted(lengths)} actions long" if lengths else "no quest was found"
     raise InfeasibleDifficultyError(
         f"quest_length={spec.quest_length} was not reached with rooms={spec.rooms} and objects={spec.objects} in "
-        f"{_ATTEMPTS} draws: {found}. Ask for one of those lengths, or for more rooms or objects."
+        f"{_GROWTHS} draws. Ask for a shorter quest, fewer sub-quests, or more rooms."
     )
-
-
-class _ChainTooLongError(Exception):
-    """TextWorld's search for a chain was given up."""
-
-
-def _draw_chain(options: Any, rngs: dict[str, Any], spec: CustomSpec, length: int) -> tuple[Any, list[Any]]:
-    """TextWorld's `make_game` up to the quests, with a bound on its search."""
-    tw = textworld()
-    chaining = _bounded(options.chaining, _CHAIN_STEPS // spec.rooms)
-    options.chaining = chaining
-    chaining.min_length = chaining.max_length = chaining.max_depth = length
-    chaining.min_breadth = chaining.max_breadth = spec.quest_breadth
-    chaining.rules_per_depth = [
-        options.kb.rules.get_matching(".*", exclude=["go.*", "examine.*", "look.*", "inventory.*"])
-    ]
-    chaining.backward = True
-    chaining.create_variables = True
-    chaining.rng = rngs["quest"]
-    chaining.restricted_types = {"r", "d"}
-    world = tw.generator.make_world(spec.rooms, nb_objects=0, rngs=rngs)
-    return world, tw.generator.make_quest(world, options)
-
-
-def _bounded(chaining: Any, most: int) -> Any:
-    """The same chaining options, counting the steps of the search up to `most`."""
-    from textworld.generator.chaining import ChainingOptions
-
-    class Bounded(ChainingOptions):  # type: ignore[misc]
-        steps = 0
-
-        def check_action(self, state: Any, action: Any) -> bool:
-            self.steps += 1
-            if self.steps > most:
-                raise _ChainTooLongError
-            return bool(super().check_action(state, action))
-
-    bounded = Bounded()
-    bounded.kb = chaining.kb
-    return bounded
-
-
-def _goal_of_length(spec: CustomSpec, world: Any, quests: list[Any]) -> tuple[list[Any] | None, set[int]]:
-    """The quests with a shortest solution of the length asked for, and every length that was measured.
-
-    A single chain may be cut: its first `n` actions lead to a goal of their own.
-    """
-    tw = textworld()
-    from textworld.generator import Event, Quest
-
-    candidates = [quests]
-    if len(quests) == 1 and spec.quest_breadth == 1:
-        chain = quests[0].win_events[0].actions
-        idle = ("go/", "examine", "look", "inventory")
-        ends = [
-            n for n in range(len(chain), 0, -1) if n >= spec.quest_length and not chain[n - 1].name.startswith(idle)
-        ]
-        candidates = [[Quest(win_events=[Event(chain[:n])])] for n in ends]
-    lengths = set()
-    for some in candidates:
-        plan = Planner(GameLogic.from_game(tw.generator.Game(world, None, some))).solve_initial()
-        if plan is None or not plan.exact:
-            continue
-        lengths.add(len(plan.actions))
-        if len(plan.actions) == spec.quest_length:
-            return some, lengths
-        if len(plan.actions) < spec.quest_length:
-            break  # Shorter chains have no longer solutions.
-    return None, lengths
 
 
 def _populate(world: Any, objects: int, rng: Any) -> None:
@@ -279,6 +207,8 @@ def _guide_game(spec: Spec, seed: int) -> Any:
     options = _options(spec, seed)
     options.chaining.min_length = options.chaining.max_length = options.chaining.max_depth = spec.quest_length
     options.chaining.max_breadth = 5  # tw-make's default.
+    if spec.quest_breadth > 1:
+        options.chaining.min_breadth = options.chaining.max_breadth = spec.quest_breadth
     return textworld().generator.make_game(options)
 
 

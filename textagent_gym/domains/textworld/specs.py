@@ -61,11 +61,11 @@ class CustomSpec(Spec):
         objects: objects of the world at least; a long quest can bring its own.
         quest_length: actions of the shortest solution, exactly.
         quest_breadth: number of sub-quests that the quest branches into.
+        quest_depth: actions of a sub-quest at most; 0 for any number.
         parallel_quests: quests that share no goal.
         theme: vocabulary of the text, "house" or "basic".
         include_adj: name things with adjectives.
         blend_descriptions: join the descriptions of similar things in one sentence.
-        ambiguous_instructions: name things in the goal by their kind only.
         only_last_action: the goal tells the last step only.
         blend_instructions: join consecutive steps of the goal in one sentence.
         entity_numbering: append numbers to names where names run out.
@@ -79,11 +79,11 @@ class CustomSpec(Spec):
     objects: int = _knob(3, "o", 1, 200)
     quest_length: int = _knob(4, "q", 1, 60)
     quest_breadth: int = _knob(1, "b", 1, 5)
+    quest_depth: int = _knob(0, "d", 0, 60)
     parallel_quests: int = _knob(1, "p", 1, 5)
     theme: str = _knob("house", "theme=")
     include_adj: bool = _knob(False, "adj")
     blend_descriptions: bool = _knob(False, "blenddesc")
-    ambiguous_instructions: bool = _knob(False, "ambiguous")
     only_last_action: bool = _knob(False, "last")
     blend_instructions: bool = _knob(False, "blend")
     entity_numbering: bool = _knob(False, "numbered")
@@ -91,6 +91,19 @@ class CustomSpec(Spec):
     def __post_init__(self) -> None:
         super().__post_init__()
         _one_of("theme", self.theme, ("house", "basic"))
+        least = self.parallel_quests * self.quest_breadth
+        if self.quest_length < least:
+            raise InfeasibleDifficultyError(
+                f"quest_length={self.quest_length} is too short for parallel_quests={self.parallel_quests} with "
+                f"quest_breadth={self.quest_breadth}: at least {least}"
+            )
+        # A branch begins after the last action of all.
+        most = self.parallel_quests * (self.quest_depth + (self.quest_breadth - 1) * (self.quest_depth - 1))
+        if self.quest_depth and self.quest_length > most:
+            raise InfeasibleDifficultyError(
+                f"quest_length={self.quest_length} does not fit into quest_breadth={self.quest_breadth} sub-quests of "
+                f"quest_depth={self.quest_depth} actions: at most {most}"
+            )
 
     @property
     def solution_length(self) -> int:
@@ -227,6 +240,10 @@ SPECS: dict[str, type[Spec]] = {
     spec.kind: spec for spec in (CustomSpec, SimpleSpec, CookingSpec, CoinCollectorSpec, TreasureHunterSpec, FilesSpec)
 }
 
+_DEAD_UPSTREAM = {
+    "ambiguous_instructions": "TextWorld 1.7 itself cannot make such games: its generator stops at an assertion",
+}
+
 _AXES: dict[str, dict[str, str]] = {
     "custom": {"state_size": "rooms", "action_size": "objects", "solution_length": "quest_length"},
     "cooking": {"state_size": "rooms", "solution_length": "recipe"},
@@ -261,6 +278,8 @@ def make_spec(game: str = "custom", **knobs: Any) -> Spec:
         named[knob] = value
     known = {knob.name for knob in fields(spec)}
     for name in named:
+        if name in _DEAD_UPSTREAM:
+            raise InvalidOptionError(f"{name} is not offered. {_DEAD_UPSTREAM[name]}.")
         if name not in known:
             options = sorted(known | set(axes))
             close = difflib.get_close_matches(name, options, n=1)
