@@ -26,6 +26,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from baselines.run_folder import OtherRunError, claim_folder
+
 if TYPE_CHECKING:
     from baselines import sft
 
@@ -105,7 +107,7 @@ def run(config: Config) -> Path:
     """Do everything; returns the page."""
     started = time.perf_counter()
     console.print(f"[bold]Demo[/bold] with seed {config.seed}; everything goes to {config.out}/")
-    config.out.mkdir(parents=True, exist_ok=True)
+    claim_folder(config.out, config)
     make_games(config)
     random_play, demos = write_random_play(config), write_demos(config)
     from transformers.utils import logging as transformers_logging
@@ -241,6 +243,7 @@ def train_rl(config: Config, sft: Path) -> Path:
         discount=0.5,
         minibatches=4,
         microbatch=32,
+        checkpoint_every=2,
         seed=config.seed,
     )
     with bar("Multi-turn GRPO", config.rl_iterations) as done:
@@ -338,6 +341,7 @@ def plot_curves(config: Config) -> Path:
     right.plot([m["iteration"] for m in steps], [m["success"] for m in steps], label="success")
     right.plot([m["iteration"] for m in steps], [m["return"] for m in steps], label="return (dense)", alpha=0.6)
     right.set(title="Multi-turn GRPO, training games", xlabel="iteration", ylim=(0, 1))
+    right.xaxis.get_major_locator().set_params(integer=True)
     right.legend()
     path = config.out / "curves.png"
     figure.savefig(path, dpi=150)
@@ -350,6 +354,8 @@ def main() -> None:
     config = tyro.cli(Config)
     try:
         run(config)
+    except OtherRunError as error:
+        raise SystemExit(str(error)) from None
     except KeyboardInterrupt:
         console.print(f"\nStopped. What is done lies in {config.out}/; the same command goes on from there.")
         raise SystemExit(130) from None

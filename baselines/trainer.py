@@ -17,7 +17,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from baselines.chat import ChatFormat
 from baselines.losses import Aggregation, aggregate, kl_k3, ppo_clip, sampled_log_probs
 from baselines.models import load_policy
 from baselines.rollout import Collector, Episode, TransformersGenerator
+from baselines.run_folder import claim_folder
 from baselines.trajectory import Trajectory, collate
 
 
@@ -173,9 +174,8 @@ class _Run:
     def __init__(self, config: TrainerConfig) -> None:
         self.config = config
         self.folder = config.out
-        self.folder.mkdir(parents=True, exist_ok=True)
         self.accelerator = Accelerator()
-        self._check_same_config()
+        claim_folder(config.out, config, may_change=("iterations",))
         checkpoint = self._restore_folder()
         model, tokenizer = load_policy(str(checkpoint) if checkpoint else config.model)
         self.tokenizer = tokenizer
@@ -304,21 +304,6 @@ class _Run:
             if (self.folder / name / "state.pt").is_file():
                 return self.folder / name
         return None
-
-    def _check_same_config(self) -> None:
-        """A folder holds one run: other settings need another folder (except for more iterations)."""
-        path = self.folder / "config.json"
-        wanted = {key: str(value) for key, value in asdict(self.config).items()}
-        if path.is_file():
-            before = json.loads(path.read_text(encoding="utf-8"))
-            different = sorted(k for k in wanted if before.get(k) != wanted[k] and k != "iterations")
-            if different:
-                raise ValueError(
-                    f"{self.folder} holds a run with other settings ({', '.join(different)}); choose another folder"
-                )
-        temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(wanted, indent=2), encoding="utf-8")
-        os.replace(temporary, path)
 
     def _drop_metrics_after(self, iteration: int) -> None:
         """Forget what was logged after the checkpoint: those iterations are played again."""

@@ -26,8 +26,8 @@ STEPS, RESETS = 400, 40
 
 SETTINGS: dict[str, tuple[dict[str, bool], tuple[str, ...]]] = {
     "text only": ({}, ()),
-    "admissible actions": ({"admissible_commands": True}, ("admissible_actions",)),
-    "admissible actions, next best action": (
+    "and admissible actions": ({"admissible_commands": True}, ("admissible_actions",)),
+    "and the next best one": (
         {"admissible_commands": True, "policy_commands": True},
         ("admissible_actions", "oracle_action"),
     ),

@@ -158,6 +158,18 @@ def test_the_guides_games_are_served_with_the_lengths_they_have() -> None:
     assert lengths == {3, 4}
 
 
+@pytest.mark.parametrize(("rewards", "density"), [("sparse", 9.95), ("balanced", 2.87), ("dense", 1.17)])
+def test_tw_simple_has_the_steps_per_reward_that_the_guide_measured(rewards: str, density: float) -> None:
+    spec = make_spec("simple", rewards=rewards)
+    assert TextWorldTasks(spec).size(GUIDE_SPLIT) == 100
+    ratios = []
+    with generator.quick_upstream():
+        for seed in range(1, 31):
+            game = generator._guide_game(spec, seed)
+            ratios.append(len(game.metadata["walkthrough"]) / sum(1 for quest in game.quests if quest.reward))
+    assert sum(ratios) / len(ratios) == pytest.approx(density, rel=0.03)
+
+
 def test_ids_lead_back_to_their_task() -> None:
     tasks = TextWorldTasks(make_spec("custom", rooms=1, objects=2, quest_length=2))
     task = tasks.task("train", 1)
