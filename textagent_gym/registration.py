@@ -14,6 +14,7 @@ ENTRY_POINT_GROUP = "textagent_gym.envs"
 """Installed packages name here a function without arguments that calls `gymnasium.register` for their own worlds."""
 
 _TEXTWORLD = "textagent_gym.domains.textworld.env:TextWorldEnv"
+_ALFWORLD = "textagent_gym.domains.alfworld.env"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,11 @@ REGISTRATIONS: tuple[Registration, ...] = (
         _TEXTWORLD,
         "tw-treasure_hunter: take the right object, level 1 to 30",
         {"game": "treasure_hunter"},
+    ),
+    Registration(
+        f"{NAMESPACE}/ALFWorld-official-v0",
+        f"{_ALFWORLD}:ALFWorldOfficialEnv",
+        "ALFWorld's official games: bring, clean, heat, cool or look at something",
     ),
 )
 

@@ -1,0 +1,151 @@
+"""ALFWorld as Gymnasium environments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Unpack
+
+from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
+from textagent_gym.domains.alfworld.engine import NOTHING_HAPPENS, State
+from textagent_gym.domains.alfworld.game import Dialect
+from textagent_gym.domains.alfworld.planner import solve
+from textagent_gym.domains.alfworld.reasons import reason
+from textagent_gym.domains.alfworld.reference import ReferenceState
+from textagent_gym.domains.alfworld.tasks import ALFWorldTask, OfficialTasks
+from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
+from textagent_gym.tasks import TaskSource
+
+_BANNER = "-= Welcome to TextWorld, ALFRED! =-\n\n"
+
+
+class ALFWorldEnv(TextEnv[ALFWorldTask]):
+    """# ALFWorld
+
+    ## Description
+    A household robot in one room, told to bring, clean, heat, cool or look at something. Text and rules are those of
+    ALFWorld (Shridhar et al., 2021, arXiv 2010.03768), played by an engine of our own that says the same, admits the
+    same and wins at the same moment; see `engine`.
+
+    ## Actions
+    | command | effect |
+    | --- | --- |
+    | `go to RECEPTACLE` | walk there and look at it |
+    | `open RECEPTACLE`, `close RECEPTACLE` | what stands before the agent |
+    | `take OBJECT from RECEPTACLE`, `move OBJECT to RECEPTACLE` | the hand holds one object |
+    | `clean OBJECT with SINKBASIN`, `heat ... with MICROWAVE`, `cool ... with FRIDGE` | what is held |
+    | `use OBJECT` | switch a lamp on |
+    | `slice OBJECT with KNIFE`, `examine THING`, `look`, `inventory`, `help` | |
+
+    With `dialect="put"`, `put OBJECT in/on RECEPTACLE` takes the place of `move`. Any other string costs a turn and is
+    answered by "Nothing happens.", or with `feedback="informative"` by the reason why.
+
+    ## Observations
+    What stands in the room and the task at reset, then what is seen at each receptacle.
+
+        You arrive at dresser 1. On the dresser 1, you see a alarmclock 2, and a desklamp 1.
+
+    ## Rewards
+    Milestones: each object that the task needs is found, taken, cleaned or heated or cooled, and placed; a lamp is
+    found and switched on. `reward_density` says which of them pay.
+
+    Args:
+        tasks: where the games come from.
+        engine: "native", or "reference" for upstream itself (slow; needs the extra `reference`).
+        feedback: "upstream", or "informative" to say why nothing happened.
+        kwargs: the arguments of `TextEnv`; the turn budget is 50 unless set, as in the literature.
+
+    Raises:
+        InvalidOptionError: an argument has a value that does not exist.
+    """
+
+    default_max_turns: ClassVar[int | str] = 50
+
+    def __init__(
+        self,
+        tasks: TaskSource[ALFWorldTask],
+        *,
+        engine: Literal["native", "reference"] = "native",
+        feedback: Literal["upstream", "informative"] = "upstream",
+        **kwargs: Unpack[TextEnvKwargs],
+    ) -> None:
+        super().__init__(tasks, **kwargs)
+        if engine not in ("native", "reference"):
+            raise InvalidOptionError(f'engine must be "native" or "reference", got {engine!r}')
+        if feedback not in ("upstream", "informative"):
+            raise InvalidOptionError(f'feedback must be "upstream" or "informative", got {feedback!r}')
+        self.engine = engine
+        self.feedback = feedback
+        self._state: State
+        self._reference: ReferenceState | None = None
+
+    def _begin(self, task: ALFWorldTask) -> str:
+        self._state = State(task.game)
+        self._reference = ReferenceState(self._original(task)) if self.engine == "reference" else None
+        text = (self._reference or self._state).introduction()
+        return text if self.observation_format == "upstream" else text.removeprefix(_BANNER)
+
+    def _original(self, task: ALFWorldTask) -> dict[str, Any]:
+        """The content of the task's `game.tw-pddl`."""
+        raise UnsupportedOperationError(f"{task.id} has no file for the reference engine.")
+
+    def _act(self, action: str) -> Outcome:
+        command = action.strip()
+        said = self._state.step(command)
+        won = self._state.won
+        if self._reference is not None:  # The native state follows, and knows milestones and plans.
+            said = self._reference.step(command)
+            won = self._reference.won
+        valid = said is not None
+        if said is None:
+            said = reason(self._state, command) if self.feedback == "informative" else NOTHING_HAPPENS
+        return Outcome(said, self._state.milestones(), valid=valid, success=won)
+
+    def _admissible_actions(self) -> tuple[str, ...]:
+        return (self._reference or self._state).commands()
+
+    def _oracle(self) -> tuple[str, ...] | None:
+        plan = solve(self._state)
+        return None if plan is None else plan.commands
+
+    def _snapshot(self) -> State:
+        if self._reference is not None:
+            raise UnsupportedOperationError("The reference engine cannot save a state; engine='native' can.")
+        return self._state.copy()
+
+    def _restore(self, world: object) -> None:
+        assert isinstance(world, State)
+        self._state = world.copy()
+
+
+class ALFWorldOfficialEnv(ALFWorldEnv):
+    """The games of ALFWorld's release.
+
+    Args:
+        data: folder that holds them; by default what `ALFWORLD_DATA` names, or where upstream downloads them to.
+        task_types: which of "pick", "look", "clean", "heat", "cool" and "two"; all by default.
+        dialect: "move" or "put"; by default what the release says.
+        shuffle: a seed: number the things of a kind in another order, as `AlfredDemangler(shuffle=True)` does.
+        kwargs: the arguments of `ALFWorldEnv` and `TextEnv`. `split` is "train", "valid_seen", "valid_unseen" or
+            "valid_train".
+
+    Raises:
+        MissingDataError: the games are not there; the message says how to get them.
+        InvalidOptionError: an argument has a value that does not exist.
+    """
+
+    def __init__(
+        self,
+        *,
+        data: str | None = None,
+        task_types: Sequence[str] | None = None,
+        dialect: Dialect | None = None,
+        shuffle: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if kwargs.get("engine") == "reference" and (dialect is not None or shuffle is not None):
+            raise InvalidOptionError("engine='reference' plays a game as its file says: leave out dialect and shuffle")
+        self._official = OfficialTasks(data, task_types, dialect, shuffle)
+        super().__init__(self._official, **kwargs)
+
+    def _original(self, task: ALFWorldTask) -> dict[str, Any]:
+        return self._official.games.read(task.game.id)
