@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from textagent_gym.cli.cache import Cache
+from textagent_gym.cli.data import Data
 from textagent_gym.cli.demos import Demos
 from textagent_gym.cli.eval import Eval
 from textagent_gym.cli.info import Info
@@ -24,6 +25,7 @@ Command = (
     | Annotated[Demos, _sub("demos", description=Demos.__doc__)]
     | Annotated[Eval, _sub("eval", description=Eval.__doc__)]
     | Annotated[Verify, _sub("verify", description=Verify.__doc__)]
+    | Annotated[Data, _sub("data", description=Data.__doc__)]
     | Annotated[Cache, _sub("cache", description=Cache.__doc__)]
 )
 

@@ -23,7 +23,7 @@ def make(**kwargs: object) -> gymnasium.Env[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [registration.id for registration in REGISTRATIONS])
+@pytest.mark.parametrize("name", [r.id for r in REGISTRATIONS if "TextWorld" in r.id])
 def test_gymnasiums_checker_finds_nothing_to_warn_of(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -24,6 +24,12 @@ from textagent_gym.errors import TextAgentError
 SPLITS = ("train", "valid_seen", "valid_unseen", "valid_train")
 COUNTS = {"train": 3553, "valid_seen": 140, "valid_unseen": 134, "valid_train": 200}
 """Official numbers of games."""
+DIGESTS = {
+    "train": "83a6e791af0f3dde407198154f59b2e52306328ce8574cd103b9f6ce1ff7118c",
+    "valid_seen": "1243f5d953c752e755028cbec04e94ce55e8723a70663047cdd5a4913b59cfa6",
+    "valid_train": "f32f8b26ddb42fd32b9fbc32c22f6a5cba77ef558243338d62c7d39c9b98902b",
+}
+"""`OfficialGames.content_hash` of the splits that the native engine was compared with upstream on."""
 
 ENVIRONMENT_VARIABLE = "ALFWORLD_DATA"
 _RELEASE = "json_2.1.1"

@@ -151,7 +151,7 @@ def read_game(
         facts, goal = _split(problem)
         game = _build(game_id, facts, _parse(goal), grammar, shuffle)
         return replace(game, dialect=dialect or game.dialect, walkthrough=tuple(data.get("walkthrough") or ()) or None)
-    except (KeyError, ValueError, IndexError, TypeError) as error:
+    except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
         if isinstance(error, GameFormatError):
             raise
         raise GameFormatError(f"{game_id} is no ALFWorld game: {error!r}") from error

@@ -28,10 +28,11 @@ class ReferenceState:
         self._env = AlfredDemangler(PddlEnv(EnvInfos(admissible_commands=True, won=True)))
         self._env.load(data)
         self._state = self._env.reset()
+        self._introduction = str(self._state.feedback)
 
     def introduction(self) -> str:
         """What is said at the beginning."""
-        return str(self._env.reset().feedback)
+        return self._introduction
 
     def commands(self) -> tuple[str, ...]:
         """Everything that would be understood now, sorted."""
