@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textagent_gym.domains.alfworld.engine import PROCESSES, PUT, State
 
-_WITH_RECEPTACLE = {"go": "to ", "open": "", "close": ""}
+_WITH_RECEPTACLE = {"go": "to", "open": "", "close": ""}
 
 
 def reason(state: State, command: str) -> str:
@@ -13,10 +13,10 @@ def reason(state: State, command: str) -> str:
     verb, _, rest = command.partition(" ")
     put, to = PUT[game.dialect]
     if verb in _WITH_RECEPTACLE:
-        name = rest.removeprefix(_WITH_RECEPTACLE[verb])
+        name = rest.removeprefix(_WITH_RECEPTACLE[verb]).strip()
         receptacle = game.receptacle_of.get(name)
         if receptacle is None:
-            return f"There is no {name} to {verb}{' to' if verb == 'go' else ''}." if name else f"What to {verb}?"
+            return f"There is no {name}." if name else f"What to {verb}{' to' if verb == 'go' else ''}?"
         if verb == "go":
             return f"You are already at the {name}."
         if game.places[receptacle] != state.place:
