@@ -1,4 +1,4 @@
-"""Run every benchmark and print its table."""
+"""Run every benchmark that needs no data, and print its table: `alfworld_env` is told where the games are."""
 
 from __future__ import annotations
 
