@@ -6,6 +6,7 @@ import inspect
 from dataclasses import dataclass
 
 from textagent_gym.cli.environment import Chosen, full_id, make
+from textagent_gym.core import TextEnv
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class Info(Chosen):
         env = make(self)
         base = env.unwrapped
         console.rule(full_id(self.env))
-        console.print(Markdown(inspect.cleandoc(type(base).__doc__ or "No description.")))
+        console.print(Markdown(_description(type(base))))
         console.rule("arguments")
         for name, value in env.spec.kwargs.items():
             console.print(f"  {name} = {value!r}")
@@ -44,3 +45,9 @@ class Info(Chosen):
         console.print(observation, markup=False, highlight=False)
         env.close()
         return 0
+
+
+def _description(world: type) -> str:
+    """The docstrings of a world's class and of those that it is built on, the most general first."""
+    own = [kind for kind in world.__mro__ if not issubclass(TextEnv, kind)]
+    return "\n\n".join(inspect.cleandoc(kind.__doc__) for kind in reversed(own) if kind.__doc__) or "No description."

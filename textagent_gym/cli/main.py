@@ -32,18 +32,18 @@ Command = (
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; exits with 0, with 1 if it failed, 2 for wrong arguments, 130 for Ctrl-C."""
-    command = tyro.cli(
-        Command,
-        prog="textagent-gym",
-        description="Text environments with measured difficulty for language agents.",
-        args=arguments,
-    )
     import gymnasium
     from rich.console import Console
 
     from textagent_gym.errors import TextAgentError
 
     try:
+        command = tyro.cli(
+            Command,
+            prog="textagent-gym",
+            description="Text environments with measured difficulty for language agents.",
+            args=arguments,
+        )
         sys.exit(command.run())
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped.", style="yellow")

@@ -1,0 +1,1 @@
+"""ALFWorld: a household robot in one room, in text."""
