@@ -34,12 +34,15 @@ class Complexity:
         action_size: mean number of admissible actions along the optimal plan; 0.0 where they cannot be enumerated.
         solution_length: number of actions in the shortest plan found; `None` where no planner knows the world.
         exact: the plan is proven to be a shortest one.
+        exploration_cost: turns that a systematic searcher is expected to need until it has found what the goal needs;
+            `None` where the domain does not measure it.
     """
 
     state_size: int
     action_size: float
     solution_length: int | None
     exact: bool
+    exploration_cost: float | None = None
 
     def to_dict(self) -> dict[str, int | float | bool | None]:
         """The measurements as plain JSON values."""

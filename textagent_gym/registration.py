@@ -64,6 +64,11 @@ REGISTRATIONS: tuple[Registration, ...] = (
         {"game": "treasure_hunter"},
     ),
     Registration(
+        f"{NAMESPACE}/ALFWorld-v0",
+        f"{_ALFWORLD}:ALFWorldRoomEnv",
+        "ALFWorld in generated rooms of any size: receptacles, objects, things to place",
+    ),
+    Registration(
         f"{NAMESPACE}/ALFWorld-official-v0",
         f"{_ALFWORLD}:ALFWorldOfficialEnv",
         "ALFWorld's official games: bring, clean, heat, cool or look at something",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -31,6 +32,14 @@ class Task:
 
 
 TaskT = TypeVar("TaskT", bound=Task)
+
+# Two tasks with equal content get the same share, so no task can be in two splits.
+_SHARES = {"train": (0, 1), "validation": (2,), "test": (3,)}
+
+
+def in_split(content: str, split: str) -> bool:
+    """A generated task with this content belongs to a split: half of all contents are for training."""
+    return hashlib.sha256(content.encode()).digest()[0] % 4 in _SHARES[split]
 
 
 class TaskSource(ABC, Generic[TaskT]):

@@ -132,7 +132,7 @@ def test_no_game_is_in_two_splits() -> None:
     for split in ("train", "validation", "test"):
         for index in range(12):
             game = generator._custom_game(spec, split, index)
-            buckets.setdefault(generator._bucket(game), set()).add(split)
+            buckets.setdefault(generator._content(game), set()).add(split)
     assert all(len(splits) == 1 for splits in buckets.values())
 
 

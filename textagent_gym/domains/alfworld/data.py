@@ -81,7 +81,8 @@ def _games(folder: str) -> OfficialGames:
             return _Folder(root)
     raise MissingDataError(
         f"ALFWorld's official games are not in {folder}. Download them with `textagent-gym data alfworld`, or name the "
-        f'folder that holds {_RELEASE}/ with data="..." or the environment variable {ENVIRONMENT_VARIABLE}.'
+        f'folder that holds {_RELEASE}/ with data="..." or the environment variable {ENVIRONMENT_VARIABLE}. '
+        "textagent/ALFWorld-v0 needs no download."
     )
 
 

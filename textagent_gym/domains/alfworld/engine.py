@@ -62,7 +62,7 @@ class State:
         self.game = game
         self.place = game.start
         self.held = -1
-        self.opened = 0
+        self.opened = game.opened
         self.contents = list(game.contents)
         self.around = list(game.around)
         self.taken = [0] * len(game.contents)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, Literal, Unpack
 
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.alfworld.engine import NOTHING_HAPPENS, State
 from textagent_gym.domains.alfworld.game import Dialect
+from textagent_gym.domains.alfworld.generator import RoomSpec
 from textagent_gym.domains.alfworld.planner import solve
 from textagent_gym.domains.alfworld.reasons import reason
 from textagent_gym.domains.alfworld.reference import ReferenceState
-from textagent_gym.domains.alfworld.tasks import ALFWorldTask, OfficialTasks
+from textagent_gym.domains.alfworld.tasks import ALFWorldTask, GeneratedTasks, OfficialTasks
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 from textagent_gym.tasks import TaskSource
 
@@ -117,8 +119,65 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
         self._state = world.copy()
 
 
+class ALFWorldRoomEnv(ALFWorldEnv):
+    """## Generated rooms
+    Rooms without end, furnished like the official ones: what stands there, what lies where and what is asked for follow
+    the statistics of the official training games.
+
+    | axis | knob | range |
+    | --- | --- | --- |
+    | `state_size` | `receptacles` | 3 to 100 |
+    | `action_size` | `objects` | 1 to 300 |
+    | `solution_length` | `solution_length` | exact; set by the task types, `place` and `goals` otherwise |
+    | | `exploration` | expected turns of a systematic searcher, (least, most) |
+
+    Args:
+        dialect: "move" or "put".
+        state_size: another name of `receptacles`.
+        action_size: another name of `objects`.
+        options: the knobs of `textagent_gym.domains.alfworld.generator.RoomSpec`, and the arguments of `ALFWorldEnv`
+            and `TextEnv`.
+
+    Raises:
+        InvalidOptionError: an argument has a name or value that does not exist.
+        InfeasibleDifficultyError: no such room exists.
+    """
+
+    def __init__(
+        self,
+        *,
+        dialect: Dialect = "move",
+        state_size: int | None = None,
+        action_size: int | None = None,
+        **options: Any,
+    ) -> None:
+        for axis, value, knob in (("state_size", state_size, "receptacles"), ("action_size", action_size, "objects")):
+            if value is not None:
+                if knob in options:
+                    raise InvalidOptionError(f"{axis} and {knob} are the same; give one of them")
+                options[knob] = value
+        names = {knob.name for knob in fields(RoomSpec)}
+        knobs = {name: options.pop(name) for name in list(options) if name in names}
+        for name in ("task_types", "exploration"):
+            if knobs.get(name) is not None:
+                knobs[name] = (knobs[name],) if isinstance(knobs[name], str) else tuple(knobs[name])
+        unknown = set(options) - set(TextEnvKwargs.__annotations__) - {"engine", "feedback"}
+        if unknown:
+            raise InvalidOptionError(
+                f"{', '.join(sorted(unknown))}: no such option; there are {', '.join(sorted(names))}"
+            )
+        if options.get("engine") == "reference" and dialect != "move":
+            raise InvalidOptionError("engine='reference' speaks the dialect 'move' in generated rooms")
+        self._rooms = GeneratedTasks(RoomSpec(**knobs), dialect)
+        super().__init__(self._rooms, **options)
+
+    def _original(self, task: ALFWorldTask) -> dict[str, Any]:
+        return self._rooms.original(task)
+
+
 class ALFWorldOfficialEnv(ALFWorldEnv):
-    """The games of ALFWorld's release.
+    """## Official games
+    The games of ALFWorld's release.
 
     Args:
         data: folder that holds them; by default what `ALFWORLD_DATA` names, or where upstream downloads them to.

@@ -80,6 +80,7 @@ class Game:
         places: place of each receptacle; several can be at one.
         start: place where the agent begins.
         openable: receptacles that can be opened, as bits.
+        opened: receptacles that are open at the beginning, as bits.
         contents: objects in each receptacle at the beginning.
         around: objects at each place at the beginning.
         accepts: objects that each receptacle can hold.
@@ -100,6 +101,7 @@ class Game:
     places: tuple[int, ...]
     start: int
     openable: int
+    opened: int
     contents: tuple[int, ...]
     around: tuple[int, ...]
     accepts: tuple[int, ...]
@@ -242,6 +244,7 @@ def _build(
         places=tuple(place_of[where[name]] for name in receptacle_ids),
         start=place_of[facts["atlocation"][0][1]],
         openable=_mask(receptacle_of[first] for first, _ in facts["openable"] if first in receptacle_of),
+        opened=_mask(receptacle_of[first] for first, _ in facts["opened"] if first in receptacle_of),
         contents=tuple(contents),
         around=tuple(around),
         accepts=tuple(accepts),

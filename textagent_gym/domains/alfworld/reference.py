@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
 from textagent_gym.errors import MissingDependencyError
@@ -48,3 +49,25 @@ class ReferenceState:
     def won(self) -> bool:
         """All goals hold now."""
         return bool(self._state["won"])
+
+
+def upstream_content(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a `game.tw-pddl` for a generated game, with the domain and the grammar of the `alfworld` package.
+
+    Args:
+        content: of the game: "pddl_problem", "task", "walkthrough", "solvable".
+
+    Raises:
+        MissingDependencyError: ALFWorld is not installed.
+    """
+    try:
+        logic = files("alfworld") / "data"
+    except ImportError as error:
+        raise MissingDependencyError("alfworld", "reference") from error
+    return {
+        "pddl_domain": (logic / "alfred.pddl").read_text(encoding="utf-8"),
+        "grammar": (logic / "alfred.twl2").read_text(encoding="utf-8").replace("UNKNOWN GOAL.", content["task"]),
+        "pddl_problem": content["pddl_problem"],
+        "solvable": content["solvable"],
+        "walkthrough": content["walkthrough"],
+    }

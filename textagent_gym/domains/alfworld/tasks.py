@@ -1,16 +1,19 @@
-"""ALFWorld's official games as tasks."""
+"""ALFWorld's tasks: the official games, and generated rooms without end."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from textagent_gym.difficulty import Complexity
 from textagent_gym.domains.alfworld.data import SPLITS, OfficialGames, find_games
 from textagent_gym.domains.alfworld.engine import State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Dialect, Game, read_game
+from textagent_gym.domains.alfworld.generator import RoomSpec, exploration_cost, generate
 from textagent_gym.domains.alfworld.planner import solve
+from textagent_gym.domains.alfworld.reference import upstream_content
 from textagent_gym.errors import InvalidOptionError, UnknownTaskError
 from textagent_gym.tasks import Task, TaskSource
 
@@ -52,8 +55,7 @@ class OfficialTasks(TaskSource[ALFWorldTask]):
         unknown = [name for name in task_types or () if name not in TASK_TYPES.values()]
         if unknown:
             raise InvalidOptionError(f"task_types={unknown} do not exist; choose of {', '.join(TASK_TYPES.values())}")
-        if dialect not in (None, "move", "put"):
-            raise InvalidOptionError(f'dialect must be "move", "put" or None, got {dialect!r}')
+        _check_dialect(dialect)
         self.games = find_games(data)
         self.task_types = tuple(task_types or TASK_TYPES.values())
         self.dialect = dialect
@@ -98,6 +100,71 @@ class OfficialTasks(TaskSource[ALFWorldTask]):
         return _of_types(self.games, self.check_split(split), self.task_types)
 
 
+class GeneratedTasks(TaskSource[ALFWorldTask]):
+    """Generated rooms, addressed by what is asked, split and index. A room belongs to one split only, by its content.
+
+    Args:
+        spec: what is asked for.
+        dialect: "move" or "put".
+    """
+
+    def __init__(self, spec: RoomSpec, dialect: Dialect = "move") -> None:
+        _check_dialect(dialect)
+        self.spec = spec
+        self.dialect = dialect
+
+    def size(self, split: str) -> None:
+        """Endless."""
+        self.check_split(split)
+
+    def task(self, split: str, index: int) -> ALFWorldTask:
+        """The `index`-th room of a split; see `TaskSource.task`."""
+        self.check_split(split)
+        if index < 0:
+            raise UnknownTaskError(f"task_index={index} does not exist: it goes from 0")
+        game, complexity = _generate(self.spec, split, index, self.dialect)
+        return ALFWorldTask(
+            id=f"{_PREFIX}/{self.spec.slug}/{split}/{index}",
+            split=split,
+            index=index,
+            complexity=complexity,
+            milestones=sum(goal.milestones for goal in game.goals),
+            game=game,
+        )
+
+    def find(self, task_id: str) -> ALFWorldTask:
+        """The room with this id; see `TaskSource.find`."""
+        parts = task_id.split("/")
+        if len(parts) == 4 and parts[:2] == [_PREFIX, self.spec.slug] and parts[2] in self.splits:
+            number = parts[3]
+            if number.isascii() and number.isdigit() and str(int(number)) == number:
+                return self.task(parts[2], int(number))
+        raise UnknownTaskError(
+            f"task {task_id!r} is none of this environment's: their ids are {_PREFIX}/{self.spec.slug}/<split>/<index>."
+            " A task is played by an environment made with the same options."
+        )
+
+    def original(self, task: ALFWorldTask) -> dict[str, Any]:
+        """The content of a `game.tw-pddl` that upstream plays, with the domain and grammar of the `alfworld` package.
+
+        Raises:
+            MissingDependencyError: ALFWorld is not installed.
+        """
+        return upstream_content(generate(self.spec, task.split, task.index)[1])
+
+
+@lru_cache(maxsize=4096)
+def _generate(spec: RoomSpec, split: str, index: int, dialect: Dialect) -> tuple[Game, Complexity]:
+    game, _ = generate(spec, split, index)
+    game = replace(game, dialect=dialect)
+    return game, measure(game)
+
+
+def _check_dialect(dialect: Dialect | None) -> None:
+    if dialect not in (None, "move", "put"):
+        raise InvalidOptionError(f'dialect must be "move" or "put", got {dialect!r}')
+
+
 @lru_cache(maxsize=64)
 def _of_types(games: OfficialGames, split: str, task_types: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in games.ids(split) if task_type(name) in task_types)
@@ -115,7 +182,7 @@ def task_type(game_id: str) -> str:
 
 
 def measure(game: Game) -> Complexity:
-    """Measured difficulty: receptacles and objects, admissible actions along the shortest plan, and its length."""
+    """Measured difficulty: receptacles and objects, the shortest plan and its admissible actions, and exploration."""
     state = State(game)
     plan = solve(state)
     admissible = []
@@ -127,4 +194,5 @@ def measure(game: Game) -> Complexity:
         action_size=sum(admissible) / len(admissible) if admissible else 0.0,
         solution_length=len(plan.commands) if plan else None,
         exact=plan is not None,
+        exploration_cost=exploration_cost(game),
     )

@@ -33,6 +33,7 @@ from textagent_gym.domains.textworld.specs import (
     TreasureHunterSpec,
 )
 from textagent_gym.errors import GenerationError, InfeasibleDifficultyError, MissingDependencyError
+from textagent_gym.tasks import in_split
 
 VERSION = 1
 """Raised whenever the same task id would give another game."""
@@ -41,9 +42,6 @@ GUIDE_GAMES = 100
 
 _GROWTHS = 12  # Worlds in which quests are grown before a request counts as infeasible.
 _TEXTS = 64  # Draws of the text of one world, until it belongs to the split.
-
-# Two games with equal content get the same bucket, so no game can be in two splits.
-_BUCKETS = {"train": (0, 1), "validation": (2,), "test": (3,)}
 
 _lock = RLock()  # TextWorld's generator uses global state.
 
@@ -155,7 +153,7 @@ def _custom_game(spec: CustomSpec, split: str, index: int) -> Any:
             rng = tw.generator.RandomState(_seed(spec.slug, split, index, attempt, text))
             grammar = tw.generator.make_grammar(options.grammar, rng=rng)
             game = tw.generator.Game(world, grammar, quests)
-            if _bucket(game) in _BUCKETS[split]:
+            if in_split(_content(game), split):
                 return game
     raise InfeasibleDifficultyError(
         f"quest_length={spec.quest_length} was not reached with rooms={spec.rooms} and objects={spec.objects} in "
@@ -173,7 +171,7 @@ def _populate(world: Any, objects: int, rng: Any) -> None:
 def _challenge_game(spec: Spec, split: str, index: int) -> Any:
     for attempt in range(_TEXTS):
         game = _challenge(spec, _seed(spec.slug, split, index, attempt))
-        if _bucket(game) in _BUCKETS[split]:
+        if in_split(_content(game), split):
             return game
     raise InfeasibleDifficultyError(
         f"{spec.slug} has too few different games to keep {split!r} apart from the other splits; choose another split"
@@ -212,8 +210,8 @@ def _guide_game(spec: Spec, seed: int) -> Any:
     return textworld().generator.make_game(options)
 
 
-def _bucket(game: Any) -> int:
-    """Which of four equal shares a game belongs to, by its content: facts, names and goal."""
+def _content(game: Any) -> str:
+    """What decides which split a game belongs to: facts, names and goal."""
     names = {name: info.name for name, info in game.infos.items()}
     facts = sorted(
         " ".join((fact.name, *(names.get(v.name) or v.name for v in fact.arguments))) for fact in game.world.facts
@@ -224,7 +222,7 @@ def _bucket(game: Any) -> int:
         for event in quest.win_events
         for fact in event.condition.preconditions
     )
-    return hashlib.sha256("\n".join((*facts, "", *goals)).encode()).digest()[0] % 4
+    return "\n".join((*facts, "", *goals))
 
 
 def _compile(game: Any) -> BuiltGame:
