@@ -362,29 +362,34 @@ def _problem(room: _Room, wishes: list[_Wish], name: str) -> str:
         *(f"    {line}" for line in facts),
         ")",
     ]
-    lines += ["(:goal (and", *(f"    {line}" for wish in wishes for line in _clauses(wish)), "))", ")"]
+    lines += [
+        "(:goal (and",
+        *(f"    {line}" for number, wish in enumerate(wishes) for line in _clauses(wish, number)),
+        "))",
+        ")",
+    ]
     return "\n".join(lines) + "\n"
 
 
-def _clauses(wish: _Wish) -> list[str]:
-    """A goal as conjuncts."""
+def _clauses(wish: _Wish, number: int) -> list[str]:
+    """A goal as conjuncts; its number keeps the names of its variables apart from those of other goals."""
+    r = f"?r{number}"
     if wish.type == "look":
         return [
-            "(exists (?ot - object ?r - receptacle ?a - agent ?l - location) (and "
-            f"(objectType ?ot {wish.where}Type) (toggleable ?ot) (isToggled ?ot) (receptacleAtLocation ?r ?l) "
-            "(atLocation ?a ?l) (inReceptacle ?ot ?r)))",
-            f"(exists (?o - object ?a - agent) (and (objectType ?o {wish.thing}Type) (holds ?a ?o)))",
+            f"(exists (?ot - object {r} - receptacle ?a - agent ?l - location) (and "
+            f"(objectType ?ot {wish.where}Type) (toggleable ?ot) (isToggled ?ot) (receptacleAtLocation {r} ?l) "
+            f"(atLocation ?a ?l) (inReceptacle ?ot {r})))",
+            f"(exists (?o - object ?b - agent) (and (objectType ?o {wish.thing}Type) (holds ?b ?o)))",
         ]
     able = {
         "clean": "(cleanable {0}) (isClean {0}) ",
         "heat": "(heatable {0}) (isHot {0}) ",
         "cool": "(coolable {0}) (isCool {0}) ",
-    }
-    terms = [f"?o{number}" for number in range(1, wish.count + 1)]
+    }.get(wish.type, "")
+    terms = [f"?o{number}_{i}" for i in range(wish.count)]
     each = "".join(
-        f"{able.get(wish.type, '').format(term)}(objectType {term} {wish.thing}Type) (inReceptacle {term} ?r) "
-        for term in terms
+        f"{able.format(term)}(objectType {term} {wish.thing}Type) (inReceptacle {term} {r}) " for term in terms
     )
     apart = "".join(f"(not (= {a} {b})) " for i, a in enumerate(terms) for b in terms[i + 1 :])
     variables = " ".join(f"{term} - object" for term in terms)
-    return [f"(exists (?r - receptacle {variables}) (and {each}{apart}(receptacleType ?r {wish.where}Type)))"]
+    return [f"(exists ({r} - receptacle {variables}) (and {each}{apart}(receptacleType {r} {wish.where}Type)))"]
