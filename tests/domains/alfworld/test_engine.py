@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import warnings
@@ -165,3 +166,17 @@ def test_threads_share_a_game(games: OfficialGames) -> None:
         sys.setswitchinterval(interval)
     assert len(found) == 320
     assert all(one == expected for one in found)
+
+
+def test_a_pan_that_is_in_itself_shows_nothing(games: OfficialGames) -> None:
+    game_id = "train/pick_heat_then_place_in_recep-Apple-None-Fridge-22/trial_T20190908_210251_592689"
+    content = games.read(game_id)
+    assert re.search(r"\(inReceptacleObject (Pan\S+) \1\)", content["pddl_problem"])
+    state = State(read_game(content, game_id))
+    pan = state.game.object_of["pan 1"]
+    holder = next(r for r, inside in enumerate(state.contents) if inside >> pan & 1)
+    name = state.game.receptacles[holder]
+    state.step(f"go to {name}")
+    state.step(f"open {name}")
+    assert state.step(f"take pan 1 from {name}") is not None
+    assert state.step("examine pan 1") == "This is a normal pan 1. In it, you see nothing."

@@ -223,7 +223,8 @@ def _build(
         around[place_of[second]] |= 1 << object_of[first]
     inside: dict[int, int] = defaultdict(int)
     for first, second in facts["inreceptacleobject"]:
-        inside[object_of[second]] |= 1 << object_of[first]
+        if first != second:  # Some files say that a pan is in itself, which upstream does not show.
+            inside[object_of[second]] |= 1 << object_of[first]
     where = dict(facts["receptacleatlocation"])
     able = {
         "pickup": objects("pickupable"),
