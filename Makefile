@@ -30,12 +30,13 @@ benchmark: $(INSTALLED)  ## compare with the reference implementations in the sa
 install: $(INSTALLED)
 
 # torch first: it decides which build of it everything else is resolved against. Fast Downward, which the tests compare
-# shortest solutions with, lies apart: its translator and TextWorld's have the same name.
+# shortest solutions with, lies apart: its translator and TextWorld's have the same name. TextWorld's own Fast Downward
+# is built on the spot and calls `python`, hence the path.
 $(INSTALLED): pyproject.toml
 	@echo "Setting up $(VENV) (a few minutes the first time) ..."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check "torch==2.13.0"
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[all,dev]"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check -e ".[all,dev]"
 	$(BIN)/pip install --quiet --disable-pip-version-check --target $(VENV)/fast-downward "up-fast-downward==1.0.0"
 	@touch $@
 
