@@ -4,7 +4,8 @@
 
 In each game: nonsense, the walkthrough, and a random walk of admissible commands and nonsense; after each command the
 text, the sorted admissible commands and the win flag are compared. Upstream needs seconds a game, so the games are
-shared out among processes, and a stopped run goes on where it was.
+shared out among processes, and a stopped run goes on where it was. Upstream parses the same few texts of its grammar
+again and again; here its parsers remember what they have parsed, which halves the time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import random
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import tyro
 from rich.progress import track
@@ -55,6 +58,7 @@ def play(job: tuple[str | None, str, int]) -> dict[str, object]:
     """Play one game in both engines; returns its id, the number of steps, and what differed."""
     data, game_id, walk = job
     warnings.simplefilter("ignore")
+    remember_parses()
     content = find_games(data).read(game_id)
     here, there = State(read_game(content, game_id)), ReferenceState(content)
     differences: list[str] = []
@@ -70,6 +74,28 @@ def play(job: tuple[str | None, str, int]) -> dict[str, object]:
     for command in commands(here, content["walkthrough"], random.Random(game_id), walk):
         compare(command, here.step(command.strip()), there.step(command))
     return {"id": game_id, "steps": steps, "differences": differences}
+
+
+@cache
+def remember_parses() -> None:
+    """Let upstream's parsers parse a text once; what is made of the syntax tree is still made anew each time."""
+    from textworld import logic
+    from textworld.envs.pddl import textgen
+
+    for module in (logic, textgen):
+        module._PARSER.parse = _remembered(module._PARSER.parse)
+
+
+def _remembered(parse: Any) -> Any:
+    trees: dict[tuple[str, str], Any] = {}
+
+    def remembered(text: str, rule_name: str, **options: Any) -> Any:
+        key = (text, rule_name)
+        if key not in trees:
+            trees[key] = parse(text, rule_name=rule_name, **options)
+        return trees[key]
+
+    return remembered
 
 
 def commands(state: State, walkthrough: list[str], draw: random.Random, walk: int) -> Iterator[str]:
