@@ -75,6 +75,7 @@ def evaluate_policy(
             terminated=trajectory.terminated,
             truncated=not trajectory.terminated,
             invalid_actions=sum(not turn.valid for turn in trajectory.turns),
+            task_type=trajectory.task_type,
         )
         for trajectory in played
     )

@@ -46,6 +46,7 @@ class Trajectory:
         turns: in order, at least one.
         group: episodes of the same group began in the same state.
         task: id of the task where the environment tells it.
+        task_type: what sort of task it is, where the environment tells it.
         success: the goal was reached; `None` where the environment does not tell.
         terminated: the world ended the episode.
         overflow: the conversation reached the policy's context length, which cut the episode.
@@ -55,6 +56,7 @@ class Trajectory:
     turns: tuple[Turn, ...]
     group: int
     task: str | None = None
+    task_type: str = ""
     success: bool | None = None
     terminated: bool = False
     overflow: bool = False

@@ -23,7 +23,7 @@ from textagent_gym.domains.alfworld.data import SPLITS, OfficialGames, find_game
 from textagent_gym.domains.alfworld.engine import State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Game, read_game
 from textagent_gym.domains.alfworld.planner import solve
-from textagent_gym.domains.alfworld.tasks import task_type
+from textagent_gym.domains.alfworld.tasks import official_type
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     config = tyro.cli(Config)
     games = find_games(config.data)
-    ids = [next(i for i in games.ids("valid_seen") if task_type(i) == name) for name in TASK_TYPES.values()]
+    ids = [next(i for i in games.ids("valid_seen") if official_type(i) == name) for name in TASK_TYPES.values()]
     measured = [measure(games, game_id, config) for game_id in ids]
     table = Table(title="ALFWorld: a game of each type of valid_seen", header_style="bold")
     for column in ("", "upstream", "native", "ratio"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, NotRequired, TypedDict
+from typing import Any, ClassVar, Generic, Literal, NotRequired, Protocol, TypedDict
 
 import gymnasium
 from gymnasium.error import ResetNeeded
@@ -33,6 +33,7 @@ class StepInfo(TypedDict):
 
     Attributes:
         task: the task's id.
+        task_type: what sort of task it is; "" where all are of one sort.
         turn: actions taken so far.
         success: the goal has been reached.
         progress: share of the milestones reached, 0.0 to 1.0; 1.0 only with success.
@@ -43,6 +44,7 @@ class StepInfo(TypedDict):
     """
 
     task: str
+    task_type: str
     turn: int
     success: bool
     progress: float
@@ -96,6 +98,21 @@ class _Episode:
     @property
     def ended(self) -> bool:
         return self.success or self.failure or self.truncated
+
+
+class Expert(Protocol):
+    """Plays an episode by what it reads, like any agent; it may also watch somebody else play and be asked in between.
+
+    `observe` is called with everything that is said, in order.
+    """
+
+    def observe(self, action: str | None, observation: str) -> None:
+        """Read what was said: after an action, or at the beginning (`None`)."""
+        ...
+
+    def action(self) -> str:
+        """What to do next."""
+        ...
 
 
 class TextEnvKwargs(TypedDict, total=False):
@@ -199,6 +216,9 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
     def _oracle(self) -> tuple[str, ...] | None:
         raise UnsupportedOperationError(f"{type(self).__name__} has no oracle for this task.")
 
+    def _expert(self) -> Expert:
+        raise UnsupportedOperationError(f"{type(self).__name__} has no expert that plays by what it reads.")
+
     def _distance(self) -> int | None:
         """Length of the shortest plan from here; `None` where the goal is out of reach."""
         plan = self._oracle()
@@ -299,6 +319,11 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         return self._task
 
     @property
+    def observation(self) -> str:
+        """The last observation, as no wrapper has changed it."""
+        return self._current().observation
+
+    @property
     def max_turns(self) -> int:
         """Turn budget of the task being played."""
         if isinstance(self._max_turns, int):
@@ -324,6 +349,15 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         if episode.success:
             return ()
         return None if episode.failure else self._oracle()
+
+    def expert(self) -> Expert:
+        """A new expert that plays by what it reads alone, for demonstrations that know no more than an agent can.
+
+        Raises:
+            UnsupportedOperationError: the domain has none.
+        """
+        self._current()
+        return self._expert()
 
     def snapshot(self) -> Snapshot:
         """Save the current moment of the episode.
@@ -369,6 +403,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         episode = self._current()
         info: dict[str, Any] = {
             "task": self.task.id,
+            "task_type": self.task.task_type,
             "turn": episode.turn,
             "success": episode.success,
             "progress": episode.milestones / self.task.milestones,

@@ -6,10 +6,11 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from textagent_gym.difficulty import Complexity
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,7 @@ class Task:
         index: position in the split, from 0.
         complexity: measured difficulty.
         milestones: number of steps of progress, at least 1; the last one is success.
+        task_type: what sort of task it is, in worlds that have several; evaluations report success by it.
     """
 
     id: str
@@ -29,6 +31,7 @@ class Task:
     index: int
     complexity: Complexity
     milestones: int
+    task_type: str = ""
 
 
 TaskT = TypeVar("TaskT", bound=Task)
@@ -92,6 +95,14 @@ class TaskSource(ABC, Generic[TaskT]):
             self.task(split, index)
             if progress is not None:
                 progress(done)
+
+    def export(self, task: Task, folder: Path) -> Path:
+        """Write a task as the reference implementation's own file, below a folder; returns the file.
+
+        Raises:
+            UnsupportedOperationError: there is no such file for this source's tasks.
+        """
+        raise UnsupportedOperationError(f"{type(self).__name__} writes no files of {task.id}.")
 
     def check_split(self, split: str) -> str:
         """Return `split`, or raise `InvalidOptionError` naming the ones that exist."""

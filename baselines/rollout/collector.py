@@ -134,6 +134,7 @@ class Collector:
             turns=tuple(slot.turns),
             group=slot.episode.group,
             task=slot.info.get("task"),
+            task_type=slot.info.get("task_type", ""),
             success=slot.info.get("success"),
             terminated=terminated,
             overflow=overflow and not (terminated or truncated),

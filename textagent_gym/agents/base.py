@@ -42,6 +42,12 @@ def _oracle(env: gymnasium.Env[str, str]) -> Agent:
     return OracleAgent(env)
 
 
+def _expert(env: gymnasium.Env[str, str]) -> Agent:
+    from textagent_gym.agents.expert import ExpertAgent
+
+    return ExpertAgent(env)
+
+
 def _human(env: gymnasium.Env[str, str]) -> Agent:
     from textagent_gym.agents.human import HumanAgent
 
@@ -52,6 +58,7 @@ AGENTS: dict[str, Callable[[gymnasium.Env[str, str]], Agent]] = {
     "random": _random,
     "admissible-random": _admissible_random,
     "oracle": _oracle,
+    "expert": _expert,
     "human": _human,
 }
 """By name, for the command line."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textagent_gym.cli.environment import Chosen, full_id, make
+
+if TYPE_CHECKING:
+    from textagent_gym.evaluation import Summary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,7 +17,7 @@ class Eval(Chosen):
     """Play an agent on the tasks of a split, print its success with a 95% interval, and write a result file."""
 
     agent: str = "admissible-random"
-    """random (any text), admissible-random, oracle or human."""
+    """random (any text), admissible-random, oracle, expert (knows only what it has read) or human."""
     tasks: int = 100
     """Number of tasks, from the first of the split on."""
     episodes: int = 1
@@ -35,7 +39,7 @@ class Eval(Chosen):
         from textagent_gym.agents import AGENTS
         from textagent_gym.cli.progress import bar
         from textagent_gym.errors import InvalidOptionError
-        from textagent_gym.evaluation import evaluate, summarize
+        from textagent_gym.evaluation import evaluate, summarize, summarize_by_type
 
         if self.agent not in AGENTS:
             raise InvalidOptionError(f"agent {self.agent!r} does not exist; choose one of: {', '.join(AGENTS)}")
@@ -65,19 +69,19 @@ class Eval(Chosen):
                 path=self.out,
                 progress=show,
             )
-        summary = summarize(result.episodes)
         table = Table(title=f"{result.env}, split {result.split}", header_style="bold")
         for column in ("agent", "episodes", "success [95%]", "return [95%]", "turns [95%]", "invalid actions"):
             table.add_column(column)
-        table.add_row(
-            result.agent,
-            str(summary.episodes),
-            str(summary.success),
-            str(summary.total_reward),
-            str(summary.turns),
-            f"{summary.invalid:.1%}",
-        )
+        table.add_row(result.agent, *_cells(summarize(result.episodes)))
+        for name, part in summarize_by_type(result.episodes).items():
+            table.add_row(f"  {name}", *_cells(part), style="dim")
         Console().print(table)
         if self.out is not None:
             Console().print(f"Result file: {self.out}   Check it with: textagent-gym verify {self.out}", soft_wrap=True)
         return 0
+
+
+def _cells(summary: Summary) -> tuple[str, ...]:
+    """A row of the table, without its name."""
+    rates = (str(summary.success), str(summary.total_reward), str(summary.turns))
+    return (str(summary.episodes), *rates, f"{summary.invalid:.1%}")

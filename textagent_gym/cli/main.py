@@ -11,6 +11,7 @@ from textagent_gym.cli.cache import Cache
 from textagent_gym.cli.data import Data
 from textagent_gym.cli.demos import Demos
 from textagent_gym.cli.eval import Eval
+from textagent_gym.cli.export import Export
 from textagent_gym.cli.info import Info
 from textagent_gym.cli.list import List
 from textagent_gym.cli.play import Play
@@ -25,6 +26,7 @@ Command = (
     | Annotated[Demos, _sub("demos", description=Demos.__doc__)]
     | Annotated[Eval, _sub("eval", description=Eval.__doc__)]
     | Annotated[Verify, _sub("verify", description=Verify.__doc__)]
+    | Annotated[Export, _sub("export", description=Export.__doc__)]
     | Annotated[Data, _sub("data", description=Data.__doc__)]
     | Annotated[Cache, _sub("cache", description=Cache.__doc__)]
 )

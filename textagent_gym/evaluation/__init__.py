@@ -3,7 +3,14 @@
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, load, save
 from textagent_gym.evaluation.replay import Mismatch, replay
 from textagent_gym.evaluation.runner import evaluate
-from textagent_gym.evaluation.statistics import Interval, Summary, mean_interval, summarize, wilson_interval
+from textagent_gym.evaluation.statistics import (
+    Interval,
+    Summary,
+    mean_interval,
+    summarize,
+    summarize_by_type,
+    wilson_interval,
+)
 
 __all__ = [
     "EpisodeRecord",
@@ -17,5 +24,6 @@ __all__ = [
     "replay",
     "save",
     "summarize",
+    "summarize_by_type",
     "wilson_interval",
 ]

@@ -27,6 +27,7 @@ class EpisodeRecord:
         rewards: of each action.
         success, terminated, truncated: how it ended.
         invalid_actions: number of actions that were not valid.
+        task_type: what sort of task it was, in worlds that have several.
     """
 
     task: str
@@ -37,6 +38,7 @@ class EpisodeRecord:
     terminated: bool
     truncated: bool
     invalid_actions: int = 0
+    task_type: str = ""
 
     @property
     def turns(self) -> int:
@@ -64,7 +66,7 @@ class Evaluation:
 def versions() -> dict[str, str]:
     """Of Python and of the packages that decide what happens in an episode."""
     found = {"python": platform.python_version()}
-    for package in ("textagent-gym", "gymnasium", "textworld", "jericho"):
+    for package in ("textagent-gym", "gymnasium", "textworld", "jericho", "alfworld"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

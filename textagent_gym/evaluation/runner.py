@@ -88,7 +88,15 @@ def play(env: gymnasium.Env[str, str], agent: Agent, options: dict[str, Any], se
         if terminated or truncated:
             success = bool(info.get("success", False))
             return EpisodeRecord(
-                info["task"], seed, tuple(actions), tuple(rewards), success, terminated, truncated, invalid
+                task=info["task"],
+                seed=seed,
+                actions=tuple(actions),
+                rewards=tuple(rewards),
+                success=success,
+                terminated=terminated,
+                truncated=truncated,
+                invalid_actions=invalid,
+                task_type=info["task_type"],
             )
 
 

@@ -74,6 +74,14 @@ def mean_interval(values: Sequence[float]) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
+def summarize_by_type(episodes: Sequence[EpisodeRecord]) -> dict[str, Summary]:
+    """Summaries by type of task, sorted by name; empty where all tasks are of one type."""
+    by_type: dict[str, list[EpisodeRecord]] = {}
+    for episode in episodes:
+        by_type.setdefault(episode.task_type, []).append(episode)
+    return {name: summarize(by_type[name]) for name in sorted(by_type)} if len(by_type) > 1 else {}
+
+
 def summarize(episodes: Sequence[EpisodeRecord]) -> Summary:
     """Summary of some episodes.
 

@@ -15,11 +15,11 @@ from textagent_gym.domains.alfworld.data import OfficialGames
 from textagent_gym.domains.alfworld.engine import State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Game, GameFormatError, read_game
 from textagent_gym.domains.alfworld.reference import ReferenceState
-from textagent_gym.domains.alfworld.tasks import task_type
+from textagent_gym.domains.alfworld.tasks import official_type
 
 
 def first_of_type(games: OfficialGames, name: str) -> str:
-    return next(game_id for game_id in games.ids("valid_seen") if task_type(game_id) == name)
+    return next(game_id for game_id in games.ids("valid_seen") if official_type(game_id) == name)
 
 
 def game_of_type(games: OfficialGames, name: str) -> Game:

@@ -14,7 +14,7 @@ from textagent_gym.domains.alfworld.data import OfficialGames
 from textagent_gym.domains.alfworld.engine import State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, read_game
 from textagent_gym.domains.alfworld.planner import solve
-from textagent_gym.domains.alfworld.tasks import task_type
+from textagent_gym.domains.alfworld.tasks import official_type
 
 HOME = Path(sys.prefix, "fast-downward")
 PLANNER = HOME / "up_fast_downward" / "downward" / "builds" / "release" / "bin" / "downward"
@@ -100,7 +100,7 @@ def _end(text: str, start: int) -> int:
 @pytest.mark.skipif(not PLANNER.is_file(), reason=f"needs: pip install --target {HOME} up-fast-downward")
 @pytest.mark.parametrize("name", TASK_TYPES.values())
 def test_fast_downward_finds_no_shorter_plan(games: OfficialGames, name: str, tmp_path: Path) -> None:
-    of_type = [game_id for game_id in games.ids("valid_seen") if task_type(game_id) == name]
+    of_type = [game_id for game_id in games.ids("valid_seen") if official_type(game_id) == name]
     for game_id in of_type[:3]:
         content = games.read(game_id)
         for text, file in zip(

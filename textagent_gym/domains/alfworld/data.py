@@ -33,7 +33,7 @@ DIGESTS = {
 
 ENVIRONMENT_VARIABLE = "ALFWORLD_DATA"
 _RELEASE = "json_2.1.1"
-_STORY = "game.tw-pddl"
+STORY = "game.tw-pddl"
 
 
 class MissingDataError(TextAgentError, FileNotFoundError):
@@ -112,7 +112,7 @@ class _Folder(OfficialGames):
         return hashlib.sha256(self._path(game_id).read_bytes()).hexdigest()
 
     def _stories(self, split: str) -> list[Path]:
-        return list((self.root / split).glob(f"*/*/{_STORY}"))
+        return list((self.root / split).glob(f"*/*/{STORY}"))
 
     def _is_solvable(self, game_id: str) -> bool:
         # The mark stands near the end of a long file; only games that have it are played, as upstream does.
@@ -120,7 +120,7 @@ class _Folder(OfficialGames):
             return b'"solvable": false' not in file.read()
 
     def _path(self, game_id: str) -> Path:
-        return self.root / game_id / _STORY
+        return self.root / game_id / STORY
 
 
 class _Packed(OfficialGames):

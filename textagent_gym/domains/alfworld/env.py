@@ -13,6 +13,7 @@ from textagent_gym.domains.alfworld.generator import RoomSpec
 from textagent_gym.domains.alfworld.planner import solve
 from textagent_gym.domains.alfworld.reasons import reason
 from textagent_gym.domains.alfworld.reference import ReferenceState
+from textagent_gym.domains.alfworld.searcher import Searcher
 from textagent_gym.domains.alfworld.tasks import ALFWorldTask, GeneratedTasks, OfficialTasks
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 from textagent_gym.tasks import TaskSource
@@ -108,6 +109,9 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
     def _oracle(self) -> tuple[str, ...] | None:
         plan = solve(self._state)
         return None if plan is None else plan.commands
+
+    def _expert(self) -> Searcher:
+        return Searcher(self.task.game.dialect)
 
     def _snapshot(self) -> State:
         if self._reference is not None:

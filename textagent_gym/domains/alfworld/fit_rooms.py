@@ -20,7 +20,7 @@ import tyro
 from textagent_gym.domains.alfworld.data import find_games
 from textagent_gym.domains.alfworld.engine import bits
 from textagent_gym.domains.alfworld.game import Game, read_game
-from textagent_gym.domains.alfworld.tasks import task_type
+from textagent_gym.domains.alfworld.tasks import official_type
 
 TABLE = Path(__file__).with_name("rooms.json")
 ROOMS = {0: "kitchen", 2: "living room", 3: "bedroom", 4: "bathroom"}
@@ -125,7 +125,7 @@ def main() -> None:
     fit = Fit()
     for game_id in games.ids(config.split):
         scene = int(game_id.split("/")[1].rpartition("-")[2])
-        fit.add(read_game(games.read(game_id), game_id), ROOMS[scene // 100], task_type(game_id))
+        fit.add(read_game(games.read(game_id), game_id), ROOMS[scene // 100], official_type(game_id))
     config.out.write_text(json.dumps(fit.table(), indent=1) + "\n", encoding="utf-8")
     print(f"{sum(fit.games.values())} games: {dict(fit.games)}; written to {config.out}")
 

@@ -9,18 +9,16 @@ planner and upstream itself see the same thing.
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from textagent_gym.domains.alfworld.engine import State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Game, read_game
 from textagent_gym.domains.alfworld.planner import solve
+from textagent_gym.domains.alfworld.rooms import PROCESSORS, room_table
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
 from textagent_gym.tasks import in_split
 
@@ -31,7 +29,6 @@ ROOMS = ("kitchen", "living room", "bedroom", "bathroom")
 
 _ATTEMPTS = 200  # Draws before a request counts as infeasible.
 _ORDERS = 200
-_PROCESSOR = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
 _LAMPS = ("desklamp", "floorlamp")
 _NUMBERS = {2: "two", 3: "three", 4: "four"}
 # Of the grammar, the native engine reads the dialect and the words of the task.
@@ -192,15 +189,9 @@ def exploration_cost(game: Game) -> float:
     return turns / _ORDERS
 
 
-@cache
-def _table() -> dict[str, Any]:
-    text = files("textagent_gym.domains.alfworld").joinpath("rooms.json").read_text(encoding="utf-8")
-    return json.loads(text)  # type: ignore[no-any-return]
-
-
 def _draw(spec: RoomSpec, draw: random.Random) -> tuple[_Room, list[_Wish]] | None:
     """A furnished room and its goals, or `None` if they do not go together."""
-    table = _table()
+    table = room_table()
     types = [name for name in spec.task_types if spec.room is None or _goals(spec.room, name)]
     if not types:
         return None
@@ -226,19 +217,19 @@ def _draw(spec: RoomSpec, draw: random.Random) -> tuple[_Room, list[_Wish]] | No
 
 def _goals(room: str, task: str) -> list[list[Any]]:
     """The goals that official games ask for: kind of object, kind of receptacle, number of games."""
-    return _table()["rooms"][room]["goals"].get(task, [])  # type: ignore[no-any-return]
+    return room_table()["rooms"][room]["goals"].get(task, [])  # type: ignore[no-any-return]
 
 
 def _furnish(spec: RoomSpec, draw: random.Random, table: dict[str, Any], wishes: list[_Wish]) -> _Room | None:
     """Receptacles: what the goals need, then as many as asked for in the proportions of such rooms."""
-    kinds = _table()["receptacles"]
+    kinds = room_table()["receptacles"]
     needed = {wish.where for wish in wishes if wish.type != "look"}
-    needed |= {_PROCESSOR[wish.type] for wish in wishes if wish.type in _PROCESSOR}
+    needed |= {PROCESSORS[wish.type] for wish in wishes if wish.type in PROCESSORS}
     room = _Room(sorted(needed))
     closed = sum(kinds[kind]["openable"] for kind in needed)
     weights = table["receptacles"]
     while len(room.receptacles) < spec.receptacles:
-        choices = [kind for kind in weights if kind not in _PROCESSOR.values() or kind not in room.receptacles]
+        choices = [kind for kind in weights if kind not in PROCESSORS.values() or kind not in room.receptacles]
         if spec.closed is not None:
             wanted = closed < round(spec.closed * spec.receptacles)
             choices = [kind for kind in choices if kinds[kind]["openable"] == wanted]
@@ -268,7 +259,7 @@ def _furnish(spec: RoomSpec, draw: random.Random, table: dict[str, Any], wishes:
 
 def _fill(spec: RoomSpec, draw: random.Random, table: dict[str, Any], room: _Room, wishes: list[_Wish]) -> bool:
     """Objects: what the goals need, then as many as asked for where they lie in such rooms."""
-    holds = {kind: set(entry["holds"]) for kind, entry in _table()["receptacles"].items()}
+    holds = {kind: set(entry["holds"]) for kind, entry in room_table()["receptacles"].items()}
 
     def put(thing: str, avoid: str = "") -> bool:
         shares = table["placements"].get(thing, {})
@@ -285,7 +276,7 @@ def _fill(spec: RoomSpec, draw: random.Random, table: dict[str, Any], room: _Roo
             if not put(wish.thing, avoid="" if wish.type == "look" else wish.where):
                 return False
         if wish.type == "look":
-            spots = room.where([kind for kind in _table()["receptacles"] if kind not in ("fridge", "microwave")])
+            spots = room.where([kind for kind in room_table()["receptacles"] if kind not in ("fridge", "microwave")])
             room.things.append((wish.where, draw.choice(spots)))
     wanted = {wish.thing for wish in wishes} | set(_LAMPS)
     others = {thing: weight for thing, weight in table["objects"].items() if thing not in wanted}
@@ -303,14 +294,14 @@ def _words(wish: _Wish) -> str:
         return f"look at {wish.thing} under the {wish.where}"
     things = f"{_NUMBERS[wish.count]} {wish.thing}" if wish.count > 1 else f"some {wish.thing}"
     them = "them" if wish.count > 1 else "it"
-    if wish.type in _PROCESSOR:
+    if wish.type in PROCESSORS:
         return f"{wish.type} {things} and put {them} in {wish.where}"
     return f"find {things} and put {them} in {wish.where}" if wish.count > 1 else f"put {things} in {wish.where}"
 
 
 def _problem(room: _Room, wishes: list[_Wish], name: str) -> str:
     """The PDDL problem, in the form of the official ones."""
-    table = _table()
+    table = room_table()
     seen: Counter[str] = Counter()
 
     def identify(kind: str) -> str:
@@ -321,7 +312,7 @@ def _problem(room: _Room, wishes: list[_Wish], name: str) -> str:
     receptacles = [identify(kind) for kind in room.receptacles]
     objects = [identify(kind) for kind, _ in room.things]
     kinds = sorted({kind for kind, _ in room.things} | {wish.thing for wish in wishes})
-    holders = sorted(set(room.receptacles) | set(_PROCESSOR.values()))
+    holders = sorted(set(room.receptacles) | set(PROCESSORS.values()))
     start = max(room.places) + 1
     facts = [f"(receptacleType {r} {kind}Type)" for r, kind in zip(receptacles, room.receptacles, strict=True)]
     facts += [f"(objectType {o} {kind}Type)" for o, (kind, _) in zip(objects, room.things, strict=True)]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from textagent_gym.difficulty import Complexity
-from textagent_gym.domains.alfworld.data import SPLITS, OfficialGames, find_games
-from textagent_gym.domains.alfworld.engine import State
+from textagent_gym.domains.alfworld.data import SPLITS, STORY, OfficialGames, find_games
+from textagent_gym.domains.alfworld.engine import PROCESSES, State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Dialect, Game, read_game
 from textagent_gym.domains.alfworld.generator import RoomSpec, exploration_cost, generate
 from textagent_gym.domains.alfworld.planner import solve
@@ -81,6 +83,7 @@ class OfficialTasks(TaskSource[ALFWorldTask]):
             index=index,
             complexity=complexity,
             milestones=sum(goal.milestones for goal in game.goals),
+            task_type=task_type(game),
             game=game,
         )
 
@@ -129,6 +132,7 @@ class GeneratedTasks(TaskSource[ALFWorldTask]):
             index=index,
             complexity=complexity,
             milestones=sum(goal.milestones for goal in game.goals),
+            task_type=task_type(game),
             game=game,
         )
 
@@ -152,6 +156,23 @@ class GeneratedTasks(TaskSource[ALFWorldTask]):
         """
         return upstream_content(generate(self.spec, task.split, task.index)[1])
 
+    def export(self, task: Task, folder: Path) -> Path:
+        """Write `<split>/<task type>-.../trial_<index>/game.tw-pddl`, which upstream finds and plays.
+
+        Beside it lies the `traj_data.json` with the type of the task that upstream's own loader asks for.
+
+        Raises:
+            MissingDependencyError: ALFWorld is not installed.
+        """
+        assert isinstance(task, ALFWorldTask)
+        content = self.original(task)
+        kind = next(name for name, short in TASK_TYPES.items() if short == task.task_type.partition("+")[0])
+        trial = folder / task.split / f"{kind}-{self.spec.slug}" / f"trial_{task.index:06d}"
+        trial.mkdir(parents=True, exist_ok=True)
+        (trial / "traj_data.json").write_text(json.dumps({"task_type": kind, "task_id": task.id}), encoding="utf-8")
+        (trial / STORY).write_text(json.dumps(content), encoding="utf-8")
+        return trial / STORY
+
 
 @lru_cache(maxsize=4096)
 def _generate(spec: RoomSpec, split: str, index: int, dialect: Dialect) -> tuple[Game, Complexity]:
@@ -167,7 +188,7 @@ def _check_dialect(dialect: Dialect | None) -> None:
 
 @lru_cache(maxsize=64)
 def _of_types(games: OfficialGames, split: str, task_types: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in games.ids(split) if task_type(name) in task_types)
+    return tuple(name for name in games.ids(split) if official_type(name) in task_types)
 
 
 @lru_cache(maxsize=4096)
@@ -176,8 +197,20 @@ def _load(games: OfficialGames, game_id: str, dialect: Dialect | None, shuffle: 
     return game, measure(game)
 
 
-def task_type(game_id: str) -> str:
-    """The short name of a game's type, from its id."""
+def task_type(game: Game) -> str:
+    """The short name of a game's type, such as "clean"; names of several goals are joined by "+"."""
+    names = []
+    for goal in game.goals:
+        if goal.kind == "hold":
+            names.append("look")
+        elif goal.kind == "place":
+            processes = [verb for verb, condition in PROCESSES.items() if condition in goal.conditions]
+            names += processes or ["two" if goal.count > 1 else "pick"]
+    return "+".join(names)
+
+
+def official_type(game_id: str) -> str:
+    """The short name of an official game's type, from its id."""
     return TASK_TYPES[game_id.split("/")[1].split("-", maxsplit=1)[0]]
 
 
