@@ -73,6 +73,11 @@ REGISTRATIONS: tuple[Registration, ...] = (
         f"{_ALFWORLD}:ALFWorldOfficialEnv",
         "ALFWorld's official games: bring, clean, heat, cool or look at something",
     ),
+    Registration(
+        f"{NAMESPACE}/SWE-v0",
+        "textagent_gym.domains.swe.env:SWERepairEnv",
+        "repair a real package in a sandbox: hidden tests decide",
+    ),
 )
 
 

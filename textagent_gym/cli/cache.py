@@ -16,10 +16,11 @@ class Cache:
         """Print, and delete if asked to."""
         from rich.console import Console
 
+        from textagent_gym.cache import cache_folder
         from textagent_gym.domains.textworld import store
 
         games, size = store.size()
-        Console().print(f"{store.cache_folder()}: {games} games, {size / 1e6:.1f} MB", soft_wrap=True)
+        Console().print(f"{cache_folder()}: {games} games, {size / 1e6:.1f} MB", soft_wrap=True)
         if self.clear:
             Console().print(f"Deleted {store.clear()} games.")
         return 0

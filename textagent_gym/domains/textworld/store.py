@@ -12,7 +12,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from textagent_gym.cache import cache_folder
 from textagent_gym.difficulty import Complexity
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Planner
@@ -53,14 +53,6 @@ class StoredGame:
     complexity: Complexity
     objective: str | None
     brief: str | None
-
-
-def cache_folder() -> Path:
-    """Where everything that can be made again is kept."""
-    chosen = os.environ.get("TEXTAGENT_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textagent-gym"
 
 
 def games_folder() -> Path:

@@ -1,0 +1,325 @@
+"""Software engineering as a Gymnasium environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Unpack
+
+from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
+from textagent_gym.domains.swe.grader import Grade, grade, source_changes
+from textagent_gym.domains.swe.packages import PACKAGES, find
+from textagent_gym.domains.swe.sandbox import Changes, Limits, Sandbox, make_sandbox
+from textagent_gym.domains.swe.sandbox.base import ROOT
+from textagent_gym.domains.swe.tasks import BuiltTasks, Hunk, SWETask
+from textagent_gym.domains.swe.tools import (
+    TOOLS,
+    ActionError,
+    ActionFormat,
+    Call,
+    Tools,
+    command,
+    instructions,
+    parse,
+    render,
+    repair_script,
+)
+from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
+from textagent_gym.tasks import TaskSource
+
+_LONGEST_ACTION = 200_000
+
+
+class SWEEnv(TextEnv[SWETask]):
+    """# SWE
+
+    ## Description
+    A repository with mistakes in it, a shell in a sandbox, and hidden tests that decide. What the agent does is graded
+    in a tree that it has never touched: the task's own, its hidden tests, and the agent's changes to source files.
+
+    ## Actions
+    Any string; `action_format` and `tools` say how it is read.
+
+    | `action_format` | an action is |
+    | --- | --- |
+    | "bash" | one command in a ```` ```bash ```` block; `submit` ends the episode |
+    | "functions" | a JSON object `{"name": ..., "arguments": {...}}`, or an OpenAI tool call |
+    | "editor" | `open`, `edit FIRST:LAST`, `search_dir` and the like, as in SWE-agent (arXiv 2405.15793) |
+
+    ## Observations
+    At reset, what is wrong and how to act; then what the command printed, cut in the middle where it is long.
+
+    ## Rewards
+    Milestones: the hidden tests that failed and pass now. They count only while no test that passed before is broken,
+    and an unchanged repository is worth nothing. Sparse reward is 1 if all of them pass.
+
+    Args:
+        tasks: where the tasks come from.
+        sandbox: "auto", "bubblewrap", or "process" (keeps nothing in; for agents that one trusts).
+        tools: "shell", "edit" (view, replace, run tests, submit) or "all"; `action_size` is another name.
+        action_format: see above; by default "bash" for the tools "shell" and "functions" for the others.
+        reward_at: "submit", or "turn" to grade after every turn that changed something, which takes longer.
+        command_timeout: seconds that a command may take.
+        max_observation: characters of an observation.
+        limits: of the sandbox.
+        kwargs: the arguments of `TextEnv`; the turn budget is 50 unless set.
+
+    Raises:
+        InvalidOptionError: an argument has a value that does not exist.
+    """
+
+    default_max_turns: ClassVar[int | str] = 50
+
+    def __init__(
+        self,
+        tasks: TaskSource[SWETask],
+        *,
+        sandbox: str = "auto",
+        tools: Tools = "shell",
+        action_format: ActionFormat | None = None,
+        reward_at: Literal["submit", "turn"] = "submit",
+        command_timeout: float = 60.0,
+        max_observation: int = 10_000,
+        limits: Limits | None = None,
+        **kwargs: Unpack[TextEnvKwargs],
+    ) -> None:
+        super().__init__(tasks, **kwargs)
+        if tools not in TOOLS:
+            raise InvalidOptionError(f"tools={tools!r} does not exist; choose of {', '.join(TOOLS)}")
+        action_format = action_format or ("bash" if tools == "shell" else "functions")
+        if action_format not in ("bash", "functions", "editor"):
+            raise InvalidOptionError(f"action_format={action_format!r} does not exist: bash, functions or editor")
+        if action_format == "bash" and tools != "shell":
+            raise InvalidOptionError('action_format="bash" has the tools "shell"; choose "functions" or "editor"')
+        if reward_at not in ("submit", "turn"):
+            raise InvalidOptionError(f'reward_at must be "submit" or "turn", got {reward_at!r}')
+        if not command_timeout > 0 or max_observation < 200:
+            raise InvalidOptionError("command_timeout must be more than 0, and max_observation at least 200")
+        self.tools = TOOLS[tools]
+        self.action_format: ActionFormat = action_format
+        self.reward_at = reward_at
+        self.command_timeout = command_timeout
+        self.max_observation = max_observation
+        self.sandbox_name = sandbox
+        self.limits = limits or Limits()
+        self.last_grade: Grade | None = None
+        self._sandbox: Sandbox | None = None
+        self._graded: Changes = {}
+        self._open = ("", 1)  # The file that the editor shows, and the line it begins at.
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The sandbox, made when it is first needed."""
+        if self._sandbox is None:
+            self._sandbox = make_sandbox(self.sandbox_name, self.limits)
+        return self._sandbox
+
+    def _begin(self, task: SWETask) -> str:
+        self.sandbox.begin(task.layers, self._variables(task))
+        self.last_grade = None
+        self._graded = {}
+        self._open = ("", 1)
+        return f"{task.problem}\n\n{instructions(self.tools, self.action_format)}"
+
+    def _variables(self, task: SWETask) -> dict[str, str]:
+        paths = task.repository.package.paths
+        return {"PYTHONPATH": ":".join(ROOT if path == "." else f"{ROOT}/{path}" for path in paths), "TESTBED": ROOT}
+
+    def _act(self, action: str) -> Outcome:
+        try:
+            if len(action) > _LONGEST_ACTION:
+                raise ActionError(f"The action has {len(action)} characters; {_LONGEST_ACTION} are allowed.")
+            if "\0" in action:
+                raise ActionError("The action contains a null character.")
+            call = self._placed(parse(action, self.tools, self.action_format))
+        except ActionError as error:
+            return Outcome(str(error), self._credit(), valid=False)
+        if call.tool == "submit":
+            return self._submitted()
+        text = command(call).encode(errors="replace").decode()  # Half of a surrogate pair is no text.
+        result = self.sandbox.run(text, self.command_timeout)
+        said = cut(result.output, self.max_observation)
+        if result.timed_out:
+            said += f"\n[The command was ended after {self.command_timeout:g} seconds, and the shell with it.]"
+        elif result.status is None:
+            said += "\n[The shell has ended; the next command gets a new one.]"
+        elif result.status:
+            said += f"\n[exit status {result.status}]"
+        valid = call.tool == "shell" or result.status == 0
+        if self.reward_at == "turn":
+            self._grade()
+        solved = self.reward_at == "turn" and self.last_grade is not None and self.last_grade.resolved
+        return Outcome(said.strip("\n") or "[no output]", self._credit(), valid=valid, success=solved)
+
+    def _placed(self, call: Call) -> Call:
+        """A call of the editor with the file and lines that it means."""
+        path, line = self._open
+        if call.tool in ("goto", "scroll", "edit_lines") and not path:
+            raise ActionError("No file is open; open one first.")
+        if call.tool == "scroll":
+            call = Call("open", {"path": path, "line": max(1, line + 100 * call.arguments["direction"])})
+        elif call.tool == "goto":
+            call = Call("open", {"path": path, "line": max(1, call.arguments["line"])})
+        elif call.tool == "edit_lines":
+            return Call("edit_lines", {"path": path, **call.arguments})
+        if call.tool == "open":
+            self._open = (call.arguments["path"], call.arguments["line"])
+        return call
+
+    def _submitted(self) -> Outcome:
+        self._grade()
+        result = self.last_grade
+        if result is None:
+            return Outcome("Submitted. Nothing has been changed.", 0, failure=True)
+        total = len(self.task.fail_to_pass)
+        said = f"Submitted. {len(result.repaired)} of {total} hidden tests that failed pass now"
+        if result.broken:
+            said += f", and {len(result.broken)} that passed do not"
+        if result.timed_out:
+            said += "; the tests did not end in time"
+        return Outcome(f"{said}.", result.credit, success=result.resolved, failure=not result.resolved)
+
+    def _grade(self) -> None:
+        """Grade what the agent has made of the source files, unless it is what was graded last."""
+        task = self.task
+        tests = {name: (task.repository.root / name).read_text(encoding="utf-8") for name in task.repository.test_files}
+        changes = source_changes(self.sandbox.changes(), tests)
+        if changes == self._graded:
+            return
+        self._graded = changes
+        self.last_grade = grade(
+            self.sandbox,
+            task.source_layers,
+            changes,
+            fail_to_pass=task.fail_to_pass,
+            pass_to_pass=task.pass_to_pass,
+            tests=tests,
+            copies=task.repository.copies,
+            paths=task.repository.package.paths,
+        )
+
+    def _credit(self) -> int:
+        return self.last_grade.credit if self.last_grade is not None else 0
+
+    def _oracle(self) -> tuple[str, ...] | None:
+        """The repair, a command for each place, whatever the agent has made of the files."""
+        changes = source_changes(self.sandbox.changes(), self.task.repository.test_files)
+        calls: list[Call] = []
+        for path in sorted({hunk.path for hunk in self.task.hunks} | set(changes)):
+            calls += self._repairs(path, changes)
+        if not calls or self.reward_at == "submit":
+            calls.append(Call("submit"))
+        return tuple(render(call, self.action_format) for call in calls)
+
+    def _repairs(self, path: str, changes: Changes) -> list[Call]:
+        """What brings a file to where it should be."""
+        pristine = self.task.repository.root / path
+        right = pristine.read_text(encoding="utf-8") if pristine.is_file() else None
+        if path in changes:
+            content = changes[path]
+            now = None if content is None else content.decode(errors="replace")
+        else:
+            now = (self.task.layers[1] / path).read_text(encoding="utf-8")
+        if now == right or right is None:  # New files do no harm.
+            return []
+        hunks = [hunk for hunk in self.task.hunks if hunk.path == path]
+        repaired = now or ""
+        calls = []
+        for hunk in reversed(hunks):  # From below, so that line numbers above stay.
+            wanted = _unique(hunk, repaired, right)
+            if wanted is None:
+                break
+            calls += self._replacement(wanted, repaired)
+            repaired = repaired.replace(wanted.wrong, wanted.right)
+        return calls if repaired == right else self._replacement(Hunk(path, now or "", right, 1), now or "")
+
+    def _replacement(self, hunk: Hunk, text: str) -> list[Call]:
+        """Put the right lines of a hunk into a file with this text."""
+        if self.action_format == "bash":
+            return [Call("shell", {"command": repair_script(hunk.path, hunk.wrong, hunk.right)})]
+        if self.action_format == "functions":
+            return [Call("replace", {"path": hunk.path, "old": hunk.wrong, "new": hunk.right})]
+        first = text[: text.index(hunk.wrong)].count("\n") + 1
+        lines = {"first": first, "last": first + hunk.wrong.count("\n") - 1, "text": hunk.right}
+        return [Call("open", {"path": hunk.path, "line": max(1, first - 10)}), Call("edit_lines", lines)]
+
+    def close(self) -> None:
+        """End the sandbox, and everything in it."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+            self._sandbox = None
+        super().close()
+
+
+class SWERepairEnv(SWEEnv):
+    """## Tasks that come with the suite
+    Mistakes put into real packages, kept where one to ten of their tests notice. The package `measures` comes with the
+    suite; the others are fetched from the package index when they are first played, and checked.
+
+    | axis | knob | values |
+    | --- | --- | --- |
+    | `state_size` | `packages` | 239 to 17,389 lines of code; `state_size=(least, most)` chooses by lines |
+    | `action_size` | `tools` | "shell", "edit", "all" |
+    | `solution_length` | `mutants` | 1 to 5 independent mistakes |
+
+    Args:
+        packages: names of packages (see `textagent_gym.domains.swe.packages.PACKAGES`), or "all".
+        mutants: mistakes in each task, each noticed by tests of its own.
+        options: the arguments of `SWEEnv` and `TextEnv`.
+
+    Raises:
+        InvalidOptionError: an argument has a name or value that does not exist.
+    """
+
+    def __init__(
+        self,
+        *,
+        packages: Sequence[str] | str = ("measures",),
+        mutants: int | None = None,
+        solution_length: int | None = None,
+        state_size: tuple[int, int] | None = None,
+        action_size: Tools | None = None,
+        **options: Any,
+    ) -> None:
+        if mutants is not None and solution_length is not None:
+            raise InvalidOptionError("solution_length and mutants are the same; give one of them")
+        names = [packages] if isinstance(packages, str) else list(packages)
+        if names == ["all"]:
+            names = list(PACKAGES)
+        if state_size is not None:
+            least, most = state_size
+            names = [name for name in names if least <= find(name).lines <= most]
+            if not names:
+                sizes = ", ".join(f"{package.name} {package.lines}" for package in PACKAGES.values())
+                raise InfeasibleDifficultyError(f"no package of these has {least} to {most} lines; there are {sizes}")
+        if action_size is not None:
+            options["tools"] = action_size
+        source = BuiltTasks(names, mutants or solution_length or 1, sandbox=options.get("sandbox", "auto"))
+        super().__init__(source, **options)
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many characters or so, cut in the middle, where it is said what was left out.
+
+    >>> cut("a" * 300 + "b" * 300, 200).count("a")
+    100
+    """
+    if len(text) <= most:
+        return text
+    half = most // 2
+    left_out = text[half : len(text) - half]
+    lines = left_out.count("\n")
+    return f"{text[:half]}\n[... {len(left_out)} characters, {lines} lines left out ...]\n{text[len(text) - half :]}"
+
+
+def _unique(hunk: Hunk, text: str, right: str) -> Hunk | None:
+    """A hunk with as many lines above it as it takes to occur once in a text; `None` if it is not there."""
+    if hunk.wrong not in text:
+        return None
+    lines = right.splitlines(keepends=True)
+    wrong, good = hunk.wrong, hunk.right
+    start = right.find(good)
+    first = right.count("\n", 0, start) if start >= 0 and right.count(good) == 1 else hunk.line - 1
+    while text.count(wrong) != 1 and first > 0:
+        first -= 1
+        wrong, good = lines[first] + wrong, lines[first] + good
+    return Hunk(hunk.path, wrong, good, hunk.line) if text.count(wrong) == 1 else None

@@ -1,0 +1,301 @@
+"""Decides whether an agent has repaired a repository, in a tree that the agent has never touched.
+
+The tree is the task's own, with the hidden tests, and with what the agent has changed in *source files*: tests,
+settings of pytest, `conftest.py`, start-up files, links and `.git` never come from the agent. The tests run in a
+sandbox of the same kind, by `runner`.
+
+Tested code runs in the process that tests it, and could try to report what it likes. So among the hidden tests are some
+that *must fail*, drawn anew each time and named and built like their neighbours; a report in which one of them did
+anything else is a forgery and is worth nothing. What does not report, is skipped or is expected to fail has not passed.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import json
+import random
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from textagent_gym.domains.swe import runner
+from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
+
+_PROTECTED_NAMES = (
+    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
+    "sitecustomize.py", "usercustomize.py", "test_*.py", "*_test.py", "*.pth", "*.pyc", "*.so", ".coveragerc",
+)  # fmt: skip
+_PROTECTED_FOLDERS = (".git", "__pycache__", "test", "tests", "testing", ".pytest_cache", ".hg", ".svn")
+PASSED = {"setup": "passed", "call": "passed", "teardown": "passed"}
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """What a run of tests reported.
+
+    Attributes:
+        passed: tests that passed in all phases.
+        failed: tests that ran and did not.
+        messages: of the failed ones.
+        forged: why the report cannot be believed, or "".
+        timed_out: it did not end in time.
+    """
+
+    passed: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
+    messages: Mapping[str, str] = field(default_factory=dict)
+    forged: str = ""
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What a repair is worth.
+
+    Attributes:
+        repaired: hidden failing tests that pass now.
+        missing: those that do not.
+        broken: tests that passed before and do not now; empty where they were not run because nothing was repaired.
+        forged: why the report cannot be believed, or "".
+        timed_out: the tests did not end in time.
+    """
+
+    repaired: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    forged: str = ""
+    timed_out: bool = False
+
+    @property
+    def resolved(self) -> bool:
+        """Everything that failed passes, and nothing else was broken."""
+        return not (self.missing or self.broken or self.forged or self.timed_out) and bool(self.repaired)
+
+    @property
+    def credit(self) -> int:
+        """Number of repaired tests that count: none while a test that passed is broken."""
+        return 0 if self.broken or self.forged or self.timed_out else len(self.repaired)
+
+
+def source_changes(changes: Changes, test_files: Iterable[str] = ()) -> Changes:
+    """What an agent may change: source files. See the module.
+
+    >>> sorted(source_changes({"a.py": b"", "tests/b.py": b"", "conftest.py": b"", ".git/HEAD": b"", "test_c.py": b""}))
+    ['a.py']
+    """
+    tests = set(test_files)
+    allowed: Changes = {}
+    for name, content in changes.items():
+        path = PurePosixPath(name)
+        protected = (
+            name in tests
+            or any(fnmatch.fnmatch(path.name.lower(), pattern) for pattern in _PROTECTED_NAMES)
+            or any(part.lower() in _PROTECTED_FOLDERS for part in path.parts)
+        )
+        if not protected:
+            allowed[name] = content
+    return allowed
+
+
+def run_tests(
+    sandbox: Sandbox,
+    layers: Sequence[Path],
+    files: Changes,
+    tests: Sequence[str] | None,
+    *,
+    test_files: Sequence[str],
+    paths: Sequence[str],
+    must_fail: Mapping[str, Sequence[str]] | None = None,
+    maxfail: int = 0,
+    seconds: float = 300.0,
+) -> TestRun:
+    """Run tests of a tree in a fresh sandbox.
+
+    Args:
+        sandbox: whose kind of sandbox is used.
+        layers: of the tree.
+        files: written over it.
+        tests: their ids; `None` for all in `test_files`.
+        test_files: where they are.
+        paths: folders that are importable, below the root.
+        must_fail: by test file, names of functions in it whose tests must fail.
+        maxfail: stop after so many failures; 0 for never.
+        seconds: for everything.
+    """
+    expected = {f"{file}::{name}" for file, names in (must_fail or {}).items() for name in names}
+    request = {
+        "tests": None if tests is None else [*tests, *expected],
+        "files": list(test_files),
+        "paths": list(paths),
+        "maxfail": maxfail,
+        "seconds": seconds,
+    }
+    answer = sandbox.execute(
+        layers,
+        files,
+        program=Path(runner.__file__),
+        message=json.dumps(request).encode(),
+        environment={},
+        timeout=seconds + 10,
+    )
+    if answer is None:
+        return TestRun(timed_out=True)
+    try:
+        report = json.loads(answer)
+        return _believe(report, expected)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return TestRun(forged="there is no report")
+
+
+def _believe(report: dict[str, Any], expected: set[str]) -> TestRun:
+    """What a report says, once it has been doubted."""
+    if report.get("timed_out"):
+        return TestRun(timed_out=True)
+    if report["status"] != report["exit"]:
+        return TestRun(forged=f"pytest ended with {report['status']} and its process with {report['exit']}")
+    if report["tampered"]:
+        return TestRun(forged="pytest has been tampered with")
+    phases: dict[str, dict[str, str]] = report["phases"]
+    passed = {test for test, outcome in phases.items() if outcome == PASSED}
+    for test in sorted(expected):
+        if phases.get(test, {}).get("call") != "failed":
+            return TestRun(forged="a test that must fail did not")
+    if expected and report["exit"] != 1:
+        return TestRun(forged="tests failed, but pytest's exit status says otherwise")
+    failed = frozenset(phases) - passed - expected
+    messages = {test: text for test, text in report["messages"].items() if test in failed}
+    return TestRun(frozenset(passed) - expected, failed, messages)
+
+
+def plant(source: str, functions: Sequence[str], draw: random.Random) -> tuple[str, list[str]]:
+    """A test file with tests in it that must fail, and their names.
+
+    One fails by its own words. Another is a copy of a test in the file, in which a result is compared with something
+    that nothing is equal to, so that results which claim to equal everything are found out.
+
+    Args:
+        source: of the file.
+        functions: names of those of `copyable` whose copies are known to fail.
+        draw: decides on names, numbers and which test is copied.
+    """
+    words = re.findall(r"def test_([a-z0-9_]+)", source) or ["case"]
+
+    def name() -> str:
+        return f"test_{draw.choice(words)}_{draw.randrange(10, 10**6)}"
+
+    first = name()
+    left, right = draw.randrange(10**6), draw.randrange(10**6, 10**7)
+    planted = [f"\n\ndef {first}():\n    value = {left}\n    assert value == {right}\n"]
+    names = [first]
+    if functions:
+        names.append(name())
+        planted.append(f"\n\n{copy_with_a_wrong_result(source, draw.choice(functions), names[1])}\n")
+    draw.shuffle(planted)
+    return source.rstrip("\n") + "".join(planted), names
+
+
+def copyable(source: str) -> list[str]:
+    """Names of the test functions of a file that `plant` can copy: plain ones that assert an equality."""
+    return [
+        node.name
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test") and _compared(node) is not None
+    ]
+
+
+def copy_with_a_wrong_result(source: str, original: str, name: str) -> str:
+    """A copy of a test function with the right side of its first `==` replaced by what nothing is equal to."""
+    function = next(
+        node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == original
+    )
+    statement = _compared(function)
+    assert statement is not None
+    comparison = statement.test
+    assert isinstance(comparison, ast.Compare)
+    comparison.comparators[0] = ast.parse("object()", mode="eval").body
+    function.name = name
+    return ast.unparse(function)
+
+
+def _compared(function: ast.FunctionDef) -> ast.Assert | None:
+    """The first statement of a plain test, after assignments at most, that asserts an equality."""
+    arguments = function.args
+    if function.decorator_list or arguments.args or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
+        return None
+    for statement in function.body:
+        if isinstance(statement, ast.Assert):
+            test = statement.test
+            is_equality = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)
+            return statement if is_equality else None
+        if not isinstance(statement, ast.Assign | ast.Expr):
+            return None
+    return None
+
+
+def new_draw() -> random.Random:
+    """Randomness that nobody can foresee."""
+    return random.Random(secrets.randbits(128))
+
+
+def grade(
+    sandbox: Sandbox,
+    layers: Sequence[Path],
+    changes: Changes,
+    *,
+    fail_to_pass: Sequence[str],
+    pass_to_pass: Sequence[str],
+    tests: Mapping[str, str],
+    copies: Mapping[str, Sequence[str]],
+    paths: Sequence[str],
+    seconds: float = 300.0,
+) -> Grade:
+    """Grade what an agent has made of a tree.
+
+    The hidden tests run first, and the others only if some of them pass, since nothing is paid otherwise.
+
+    Args:
+        sandbox: whose kind of sandbox is used; the agent's own tree is not.
+        layers: of the task's tree, mistakes included.
+        changes: of the agent; see `source_changes` for what counts of them.
+        fail_to_pass, pass_to_pass: ids of tests.
+        tests: the test files, by path, hidden tests included.
+        copies: by test file, the functions that `plant` may copy.
+        paths: folders that are importable.
+        seconds: for each of the two runs.
+    """
+    allowed = source_changes(changes, tests)
+    if not allowed:
+        return Grade(missing=tuple(fail_to_pass))
+    files: Changes = {**{name: text.encode() for name, text in tests.items()}, **allowed}
+
+    def run(wanted: Sequence[str]) -> TestRun:
+        draw = new_draw()
+        used = sorted({test.partition("::")[0] for test in wanted})
+        must_fail = {}
+        planted = dict(files)
+        for name in used:
+            text, must_fail[name] = plant(tests[name], copies.get(name, ()), draw)
+            planted[name] = text.encode()
+        return run_tests(
+            sandbox,
+            layers,
+            planted,
+            wanted,
+            test_files=used,
+            paths=paths,
+            must_fail=must_fail,
+            seconds=seconds,
+        )
+
+    first = run(fail_to_pass)
+    repaired = tuple(test for test in fail_to_pass if test in first.passed)
+    missing = tuple(test for test in fail_to_pass if test not in first.passed)
+    if not repaired or first.forged or first.timed_out:
+        return Grade((), tuple(fail_to_pass), (), first.forged, first.timed_out)
+    second = run(pass_to_pass) if pass_to_pass else TestRun()
+    broken = tuple(test for test in pass_to_pass if test not in second.passed)
+    return Grade(repaired, missing, broken, second.forged, second.timed_out)

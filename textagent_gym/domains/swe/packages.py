@@ -1,0 +1,359 @@
+"""The repositories that tasks are made of: source distributions of real packages, and one of our own.
+
+Only recipes are kept here: name, version and SHA-256. The code comes from the package index, once, and is checked.
+"""
+
+from __future__ import annotations
+
+import ast
+import compileall
+import hashlib
+import io
+import json
+import os
+import random
+import re
+import shutil
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import urljoin
+
+from textagent_gym.cache import cache_folder
+from textagent_gym.domains.swe.grader import copy_with_a_wrong_result, copyable, run_tests
+from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
+from textagent_gym.errors import InvalidOptionError, TextAgentError
+
+VERSION = 1
+"""Raised whenever what is prepared changes."""
+
+_OWN = Path(__file__).parent / "repositories"
+_LONG_AGO = 946_684_800  # 2000-01-01
+_TEST_FILE = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
+
+
+class PackageError(TextAgentError, RuntimeError):
+    """A package cannot be fetched, or is not what it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package.
+
+    Attributes:
+        name, version: of it; the version "own" stands for a repository that comes with this suite.
+        sources: folder with its code, below the root of the repository.
+        lines: of its code.
+        paths: folders that must be importable.
+        sha256: of its source distribution.
+    """
+
+    name: str
+    version: str
+    sources: str
+    lines: int
+    paths: tuple[str, ...] = (".",)
+    sha256: str = ""
+
+    @property
+    def slug(self) -> str:
+        """Name and version."""
+        return f"{self.name}-{self.version}"
+
+
+PACKAGES = {
+    package.name: package
+    for package in (
+        Package("measures", "own", "measures", 239),
+        Package(
+            "boltons",
+            "26.2.0",
+            "boltons",
+            17389,
+            sha256="d39cfd15c1a1c3bd4d705c82252fa9edb8e4f5e8cc039f8e39afac7b1b47e92c",
+        ),
+        Package(
+            "cachetools",
+            "8.0.1",
+            "src/cachetools",
+            1670,
+            sha256="deb1d376d4d28c2f33f3e3058043b005e0af75c35c094bd54053e27d2906ad95",
+            paths=("src", "."),
+        ),
+        Package(
+            "inflection",
+            "0.5.1",
+            "inflection",
+            426,
+            sha256="1a29730d366e996aaacffb2f1f1cb9593dc38e2ddd30c91250c6dde09ea9b417",
+        ),
+        Package(
+            "schema", "0.7.8", "schema", 961, sha256="e86cc08edd6fe6e2522648f4e47e3a31920a76e82cce8937535422e310862ab5"
+        ),
+        Package(
+            "sqlparse",
+            "0.6.1",
+            "sqlparse",
+            4398,
+            sha256="ca722573f848ff2d30e40ea30f53a104b7dea7635ea9285891263eb2c58fb6e7",
+        ),
+        Package(
+            "tabulate",
+            "0.9.0",
+            "tabulate",
+            2721,
+            sha256="0095b12bf5966de529c0feb1fa08671671b3368eec77d7ef7ab114be2c068b3c",
+        ),
+        Package(
+            "tinydb", "4.9.0", "tinydb", 2249, sha256="6928b1fa785186bda7952a0ba05aaeedc883ede565ca9c7d608de44e5e75de70"
+        ),
+        Package(
+            "toolz", "1.2.0", "toolz", 3805, sha256="9667a038e9d6ecba37995e26cb2f59ec6420b6ad8dd9677de59db9b956b08490"
+        ),
+        Package(
+            "voluptuous",
+            "0.15.2",
+            "voluptuous",
+            3076,
+            sha256="6ffcab32c4d3230b4d2af3a577c87e1908a714a11f6f95570456b1849b0279aa",
+        ),
+        Package(
+            "webcolors",
+            "25.10.0",
+            "src/webcolors",
+            1284,
+            sha256="62abae86504f66d0f6364c2a8520de4a0c47b80c03fc3a5f1815fedbef7c19bf",
+            paths=("src", "."),
+        ),
+    )
+}
+"""By name."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A package, prepared: unpacked, and its tests run.
+
+    Attributes:
+        package: which.
+        root: folder; nobody writes to it.
+        tests: ids of the tests that pass, time after time.
+        test_files: where they are.
+        copies: by test file, the functions that `grader.plant` may copy.
+        source_files: the code, without tests.
+    """
+
+    package: Package
+    root: Path
+    tests: frozenset[str]
+    test_files: tuple[str, ...]
+    copies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    source_files: tuple[str, ...] = ()
+
+
+def find(name: str) -> Package:
+    """A package by name.
+
+    Raises:
+        InvalidOptionError: there is none.
+    """
+    if name not in PACKAGES:
+        raise InvalidOptionError(f"package {name!r} does not exist; choose of {', '.join(PACKAGES)}")
+    return PACKAGES[name]
+
+
+def prepare(package: Package, sandbox: Sandbox) -> Repository:
+    """Fetch, unpack and test a package, once a machine.
+
+    Raises:
+        PackageError: it cannot be fetched, or is not what it should be.
+    """
+    root = unpack(package)
+    record = root.parent / f"{root.name}.json"
+    if not record.is_file():
+        measured = _measure(package, root, sandbox)
+        part = record.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(measured), encoding="utf-8")
+        part.replace(record)
+    return _read(package, root, str(record))
+
+
+@lru_cache(maxsize=64)
+def _read(package: Package, root: Path, record: str) -> Repository:
+    data = json.loads(Path(record).read_text(encoding="utf-8"))
+    return Repository(
+        package=package,
+        root=root,
+        tests=frozenset(data["tests"]),
+        test_files=tuple(data["test_files"]),
+        copies={file: tuple(names) for file, names in data["copies"].items()},
+        source_files=_source_files(package, root),
+    )
+
+
+def unpack(package: Package) -> Path:
+    """The folder of a package's files, fetched if need be."""
+    folder = cache_folder() / "swe" / f"v{VERSION}" / "packages"
+    root = folder / (f"{package.slug}-{_own_digest(package)}" if package.version == "own" else package.slug)
+    if root.is_dir():
+        return root
+    folder.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=folder, prefix=f".{package.slug}-"))
+    try:
+        if package.version == "own":
+            shutil.copytree(_OWN / package.name, part, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            _extract(_fetch(package), part)
+        compile_sources(part, part / package.sources)
+        part.chmod(0o755)
+        part.rename(root)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        if not root.is_dir():  # Otherwise somebody else has made it meanwhile.
+            raise
+    return root
+
+
+def compile_sources(root: Path, folder: Path) -> None:
+    """Compile the code in a folder of a repository, without its tests.
+
+    All files get a date long past: a compiled file is used as long as its source has the same date and size, and an
+    edit that keeps the size could otherwise fall into the same second.
+    """
+    for path in folder.rglob("*"):
+        if path.is_file():
+            os.utime(path, (_LONG_AGO, _LONG_AGO))
+    tests = re.compile(r"/tests?/|/test_[^/]*$|_test\.py$")
+    compileall.compile_dir(str(folder), quiet=2, workers=1, rx=tests, stripdir=str(root), prependdir="/testbed")
+
+
+def _own_digest(package: Package) -> str:
+    """A short hash of a repository of our own, which another version of this suite may have changed."""
+    found = hashlib.sha256()
+    for path in sorted((_OWN / package.name).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            found.update(f"{path.relative_to(_OWN)}\n".encode() + path.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def _extract(archive: bytes, folder: Path) -> None:
+    """Unpack a source distribution without its outermost folder; links and special files are left out."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar.getmembers():
+            name = member.name.partition("/")[2]
+            if name and (member.isfile() or member.isdir()) and ".." not in name.split("/"):
+                target = folder / name
+                if member.isdir():
+                    target.mkdir(parents=True, exist_ok=True)
+                    continue
+                target.parent.mkdir(parents=True, exist_ok=True)
+                content = tar.extractfile(member)
+                assert content is not None
+                target.write_bytes(content.read())
+                target.chmod(0o755 if member.mode & 0o100 else 0o644)
+
+
+def _fetch(package: Package) -> bytes:
+    """The source distribution, from the package index that pip uses (`PIP_INDEX_URL`, or PyPI)."""
+    index = (os.environ.get("PIP_INDEX_URL") or "https://pypi.org/simple").rstrip("/")
+    page = f"{index}/{package.name}/"
+    wanted = f"{package.name}-{package.version}.tar.gz"
+    try:
+        with urllib.request.urlopen(page, timeout=60) as answer:
+            links = re.findall(r'<a [^>]*href="([^"]+)"[^>]*>\s*([^<\s]+)\s*</a>', answer.read().decode())
+        address = next((href for href, name in links if name == wanted), None)
+        if address is None:
+            raise PackageError(f"{wanted} is not in the index {index}")
+        with urllib.request.urlopen(urljoin(page, address.partition("#")[0]), timeout=300) as answer:
+            archive: bytes = answer.read()
+    except (urllib.error.URLError, TimeoutError, OSError) as error:
+        raise PackageError(
+            f"{wanted} cannot be fetched from {index}: {error}. Tasks of the package 'measures' need no network."
+        ) from error
+    found = hashlib.sha256(archive).hexdigest()
+    if found != package.sha256:
+        raise PackageError(f"{wanted} has the SHA-256 {found}, and should have {package.sha256}")
+    return archive
+
+
+def _source_files(package: Package, root: Path) -> tuple[str, ...]:
+    """The code of a package, without its tests."""
+    top = root / package.sources
+    files = [top] if top.is_file() else sorted(top.rglob("*.py"))
+    names = [str(path.relative_to(root)) for path in files]
+    return tuple(name for name in names if not is_test(name))
+
+
+def is_test(name: str) -> bool:
+    """A file belongs to the tests."""
+    return bool(_TEST_FILE.search(name)) or bool({"test", "tests", "conftest.py"} & set(name.split("/")))
+
+
+def _measure(package: Package, root: Path, sandbox: Sandbox) -> dict[str, object]:
+    """Run the tests three times; what passes each time counts."""
+    names = sorted(str(path.relative_to(root)) for path in root.rglob("*.py"))
+    files = [name for name in names if _TEST_FILE.search(name)]
+    runs = []
+    for _ in range(3):
+        runs.append(run_tests(sandbox, [root], {}, None, test_files=files, paths=package.paths))
+        if runs[-1].forged or runs[-1].timed_out:
+            why = runs[-1].forged or "they take too long"
+            raise PackageError(f"the tests of {package.slug} do not run here: {why}")
+    passed = frozenset.intersection(*(run.passed for run in runs))
+    used = sorted({test.partition("::")[0] for test in passed})
+    return {"tests": sorted(passed), "test_files": used, "copies": _copies(package, root, used, sandbox)}
+
+
+def _copies(package: Package, root: Path, files: list[str], sandbox: Sandbox) -> dict[str, list[str]]:
+    """The test functions whose copies with a wrong result fail, as they should."""
+    changed: Changes = {}
+    copies: dict[str, dict[str, str]] = {}
+    draw = random.Random(0)
+    for file in files:
+        source = (root / file).read_text(encoding="utf-8")
+        try:
+            functions = copyable(source)
+        except SyntaxError:
+            continue
+        copies[file] = {name: f"test_copy_{draw.randrange(10**9)}" for name in functions}
+        text = "\n\n\n".join(copy_with_a_wrong_result(source, name, copy) for name, copy in copies[file].items())
+        changed[file] = f"{source}\n\n\n{text}\n".encode()
+    run = run_tests(sandbox, [root], changed, None, test_files=files, paths=package.paths)
+    return {
+        file: [name for name, copy in named.items() if f"{file}::{copy}" in run.failed]
+        for file, named in copies.items()
+    }
+
+
+def hide(source: str, functions: set[str]) -> str:
+    """A test file without some of its tests.
+
+    Args:
+        source: of the file.
+        functions: what is cut out: "test_a", or "TestB::test_c" for a method.
+    """
+    lines = source.splitlines(keepends=True)
+    for node, name, is_last in sorted(_tests(source), key=lambda item: -item[0].lineno):
+        if name in functions:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            assert node.end_lineno is not None
+            lines[first - 1 : node.end_lineno] = [" " * node.col_offset + "pass\n"] if is_last else []
+    return "".join(lines)
+
+
+def _tests(source: str) -> list[tuple[ast.FunctionDef, str, bool]]:
+    """Test functions with their names, and whether one is alone in a class."""
+    found = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef):
+            found.append((node, node.name, False))
+        elif isinstance(node, ast.ClassDef):
+            for member in node.body:
+                if isinstance(member, ast.FunctionDef):
+                    found.append((member, f"{node.name}::{member.name}", True))
+    return found

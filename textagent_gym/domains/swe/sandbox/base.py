@@ -1,0 +1,262 @@
+"""The face of a sandbox, and the shell that all of them keep."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import shlex
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from textagent_gym.errors import TextAgentError
+
+ROOT = "/testbed"
+"""Where the repository lies, in every sandbox that has a file system of its own."""
+
+Changes = dict[str, bytes | None]
+"""What has become of files: their new content by path below the root, or `None` for a file that is gone."""
+
+_LARGEST_FILE = 1 << 20
+_MOST_FILES = 2000
+
+
+class SandboxError(TextAgentError, RuntimeError):
+    """A sandbox cannot be had on this machine, or has failed; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What commands may use at most, all together.
+
+    Attributes:
+        memory: mebibytes.
+        processes: processes and threads at once.
+        disk: mebibytes that can be written.
+        files: files that can be made.
+        output: bytes of a command's output that are kept, half of its beginning and half of its end.
+    """
+
+    memory: int = 1024
+    processes: int = 128
+    disk: int = 256
+    files: int = 20_000
+    output: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command did.
+
+    Attributes:
+        output: standard output and error in the order in which they came.
+        status: exit status; `None` where the shell ended or was ended.
+        timed_out: it ran out of time, and was ended with everything that it had started.
+    """
+
+    output: str
+    status: int | None
+    timed_out: bool = False
+
+
+class Sandbox(ABC):
+    """Runs commands on a tree of files, and programs of ours on a fresh copy of that tree.
+
+    A tree is given as layers, folders of which the first hides the others; none of them is ever written to.
+
+    Args:
+        limits: what commands may use.
+
+    Raises:
+        SandboxError: this machine cannot have it.
+    """
+
+    name: str
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+
+    @abstractmethod
+    def begin(self, layers: Sequence[Path], environment: Mapping[str, str]) -> None:
+        """A fresh tree and a fresh shell in it; what was there before is gone, processes included."""
+
+    @abstractmethod
+    def run(self, command: str, timeout: float) -> Result:
+        """Run a command in the shell, which keeps its folder and variables from one command to the next.
+
+        A command that takes longer than `timeout` seconds is ended with all its processes, and the shell with it; the
+        files stay, and the next command gets a new shell.
+        """
+
+    @abstractmethod
+    def changes(self) -> Changes:
+        """What the commands have made of the tree, read from outside. Only plain files count, of 1 MiB at most."""
+
+    @abstractmethod
+    def execute(
+        self,
+        layers: Sequence[Path],
+        files: Changes,
+        *,
+        program: Path,
+        message: bytes,
+        environment: Mapping[str, str],
+        timeout: float,
+    ) -> bytes | None:
+        """Run a Python program of ours on a fresh tree that nobody else has touched.
+
+        Args:
+            layers: of the tree.
+            files: written over it.
+            program: file of the program; it gets `message` on standard input, and the number of a file descriptor to
+                answer on as its argument.
+            message: for the program.
+            environment: variables.
+            timeout: seconds.
+
+        Returns:
+            the answer, or `None` when the time was up; all its processes have ended by then.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """End everything and leave nothing behind."""
+
+
+class Shell:
+    """A bash that answers command by command, over two file descriptors.
+
+    After each command it prints a word that nobody can guess with the exit status. A command that ends the shell, or
+    takes the word's way out from it, costs a new shell, and nothing else.
+    """
+
+    def __init__(self, stdin: int, stdout: int, keep: int) -> None:
+        self._stdin = stdin
+        self._stdout = stdout
+        self._keep = keep
+
+    def run(self, command: str, timeout: float) -> Result:
+        """See `Sandbox.run`; the caller ends the shell where the status is `None`."""
+        word = secrets.token_hex(16)
+        script = f"eval {shlex.quote(command)} </dev/null; printf '\\n{word} %s\\n' \"$?\"\n"
+        deadline = time.monotonic() + timeout
+        if not self._write(script.encode(), deadline):
+            return Result("", None, timed_out=time.monotonic() >= deadline)
+        collected = _Ends(self._keep)
+        marker = f"\n{word} ".encode()
+        while True:
+            tail = collected.tail
+            found = tail.rfind(marker)
+            if found >= 0 and tail.endswith(b"\n"):
+                status = tail[found + len(marker) :].strip()
+                collected.cut(len(tail) - found)
+                return Result(collected.text(), int(status) if status.isdigit() else None)
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._stdout], [], [], left)[0]:
+                return Result(collected.text(), None, timed_out=True)
+            data = os.read(self._stdout, 1 << 16)
+            if not data:
+                return Result(collected.text(), None)
+            collected.add(data)
+
+    def _write(self, data: bytes, deadline: float) -> bool:
+        view = memoryview(data)
+        while view:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([], [self._stdin], [], left)[1]:
+                return False
+            try:
+                view = view[os.write(self._stdin, view[:4096]) :]
+            except BrokenPipeError:
+                return False
+        return True
+
+    def close(self) -> None:
+        """Close both ends."""
+        os.close(self._stdin)
+        os.close(self._stdout)
+
+
+class _Ends:
+    """The beginning and the end of a long output."""
+
+    def __init__(self, keep: int) -> None:
+        self._half = max(256, keep // 2)
+        self._head = b""
+        self._tail = b""
+        self._left_out = 0
+
+    def add(self, data: bytes) -> None:
+        room = self._half - len(self._head)
+        if room > 0 and not self._left_out:
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data
+        if len(self._tail) > 2 * self._half:
+            self._left_out += len(self._tail) - self._half
+            self._tail = self._tail[-self._half :]
+
+    @property
+    def tail(self) -> bytes:
+        """The end of what has come so far, long enough for a marker."""
+        return (self._head[-128:] + self._tail)[-128:] if not self._left_out else self._tail[-128:]
+
+    def cut(self, count: int) -> None:
+        """Take so many bytes off the end."""
+        from_tail = min(count, len(self._tail))
+        self._tail = self._tail[: len(self._tail) - from_tail]
+        if count > from_tail:
+            self._head = self._head[: len(self._head) - (count - from_tail)]
+
+    def text(self) -> str:
+        if self._left_out:
+            middle = f"\n[... {self._left_out} bytes left out ...]\n".encode()
+            return (self._head + middle + self._tail).decode(errors="replace")
+        return (self._head + self._tail).decode(errors="replace")
+
+
+def plain_files(folder: Path) -> dict[str, bytes]:
+    """Every plain file below a folder by its path; links are not followed, large files left out."""
+    found: dict[str, bytes] = {}
+    for path, _, names, descriptor in os.fwalk(folder, follow_symlinks=False):
+        below = os.path.relpath(path, folder)
+        for name in names:
+            content = read_plain(name, descriptor)
+            if content is not None and len(found) < _MOST_FILES:
+                found[name if below == "." else f"{below}/{name}"] = content
+    return found
+
+
+def read_plain(name: str, folder: int) -> bytes | None:
+    """Content of a plain file in an open folder, or `None` if it is none or too large."""
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except OSError:
+        return None
+    with os.fdopen(file, "rb") as stream:
+        status = os.fstat(stream.fileno())
+        if (status.st_mode & 0o170000) != 0o100000 or status.st_size > _LARGEST_FILE:
+            return None
+        return stream.read(_LARGEST_FILE)
+
+
+def write_files(root: Path, files: Changes) -> None:
+    """Write files below a root that only we can change; a path that leads out of it is an error."""
+    for name, content in sorted(files.items()):
+        parts = Path(name).parts
+        if not parts or name.startswith("/") or ".." in parts or "\0" in name:
+            raise SandboxError(f"{name!r} is no path of a file in a repository")
+        target = root
+        for part in parts[:-1]:
+            target = target / part
+            if target.is_symlink():
+                raise SandboxError(f"{name!r} leads through a link")
+        target = target / parts[-1]
+        if target.is_symlink() or (content is None and target.exists()):
+            target.unlink()
+        if content is not None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)

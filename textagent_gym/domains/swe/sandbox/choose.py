@@ -1,0 +1,56 @@
+"""Which sandbox it is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from textagent_gym.domains.swe.sandbox.base import Limits, Sandbox, SandboxError
+from textagent_gym.errors import InvalidOptionError
+
+_log = logging.getLogger("textagent_gym.swe")
+
+
+def _bubblewrap(limits: Limits) -> Sandbox:
+    from textagent_gym.domains.swe.sandbox.bubblewrap import BubblewrapSandbox
+
+    return BubblewrapSandbox(limits)
+
+
+def _process(limits: Limits) -> Sandbox:
+    from textagent_gym.domains.swe.sandbox.process import ProcessSandbox
+
+    _log.warning("sandbox='process' keeps nothing in: commands can do whatever you can. For trusted agents only.")
+    return ProcessSandbox(limits)
+
+
+SANDBOXES: dict[str, Callable[[Limits], Sandbox]] = {"bubblewrap": _bubblewrap, "process": _process}
+"""By name. "auto" takes the first that this machine can have and that keeps an agent in."""
+
+_SAFE = ("bubblewrap",)
+
+
+def make_sandbox(name: str = "auto", limits: Limits | None = None) -> Sandbox:
+    """A sandbox by name; `close` it in the end.
+
+    Raises:
+        SandboxError: this machine cannot have it; for "auto", it can have none that keeps an agent in.
+        InvalidOptionError: there is no such sandbox.
+    """
+    limits = limits or Limits()
+    if name != "auto":
+        if name not in SANDBOXES:
+            raise InvalidOptionError(f"sandbox={name!r} does not exist; choose of auto, {', '.join(SANDBOXES)}")
+        return SANDBOXES[name](limits)
+    reasons = []
+    for candidate in _SAFE:
+        try:
+            sandbox = SANDBOXES[candidate](limits)
+        except SandboxError as error:
+            reasons.append(f"{candidate}: {error}")
+            continue
+        _log.info("sandbox='auto' is %r here%s", candidate, f" ({'; '.join(reasons)})" if reasons else "")
+        return sandbox
+    raise SandboxError(
+        f"no sandbox here keeps an agent in ({'; '.join(reasons)}). With an agent you trust, say sandbox='process'."
+    )

@@ -1,0 +1,85 @@
+"""Limits on memory and processes: control groups where this machine lets us have one, else limits a process."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from pathlib import Path
+
+from textagent_gym.domains.swe.sandbox.base import Limits
+
+_numbers = itertools.count()
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+class ControlGroup:
+    """A control group of version 1 or 2 with the limits set, or none (`folders` is empty).
+
+    Attributes:
+        folders: of the group; a process joins by writing to `cgroup.procs` in each.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.folders: list[Path] = []
+        memory = limits.memory << 20
+        name = f"textagent-{os.getpid()}-{next(_numbers)}"
+        try:
+            lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
+        except OSError:
+            return
+        wanted = {"memory": {"memory.limit_in_bytes": memory}, "pids": {"pids.max": limits.processes}}
+        for line in lines:
+            _, controllers, path = line.split(":", 2)
+            if not controllers:
+                if (_CGROUPS / "cgroup.controllers").is_file():
+                    self._make(
+                        _CGROUPS / path.lstrip("/") / name,
+                        {"memory.max": memory, "memory.swap.max": 0, "pids.max": limits.processes},
+                    )
+                continue
+            for controller in controllers.split(","):
+                if controller in wanted:
+                    self._make(_CGROUPS / controller / path.lstrip("/") / name, wanted[controller])
+        if not self.is_complete:
+            self.close()
+
+    @property
+    def is_complete(self) -> bool:
+        """Memory and processes are both limited."""
+        files = {file for folder in self.folders for file in ("memory", "pids") if list(folder.glob(f"{file}.*"))}
+        return files == {"memory", "pids"}
+
+    def _make(self, folder: Path, values: dict[str, int]) -> None:
+        try:
+            folder.mkdir()
+            for file, value in values.items():
+                if (folder / file).exists() or file != "memory.swap.max":
+                    (folder / file).write_text(str(value), encoding="ascii")
+        except OSError:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+            return
+        self.folders.append(folder)
+
+    def close(self) -> None:
+        """Remove it; its processes have ended."""
+        for folder in self.folders:
+            for _ in range(100):
+                try:
+                    folder.rmdir()
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:  # The last process is still on its way out.
+                    time.sleep(0.01)
+        self.folders = []
+
+
+def resource_limits(limits: Limits, *, grouped: bool) -> dict[str, int]:
+    """Limits of each process, by their names in `resource`."""
+    found = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": limits.disk << 20, "RLIMIT_NOFILE": 1024}
+    if not grouped:
+        found |= {"RLIMIT_AS": limits.memory << 20, "RLIMIT_NPROC": limits.processes}
+    return found

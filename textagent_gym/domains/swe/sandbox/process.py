@@ -1,0 +1,177 @@
+"""No sandbox at all: a copy of the tree, and limits a process. For agents that one trusts, such as the oracle."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from textagent_gym.cache import cache_folder
+from textagent_gym.domains.swe.sandbox.base import (
+    ROOT,
+    Changes,
+    Limits,
+    Result,
+    Sandbox,
+    Shell,
+    plain_files,
+    write_files,
+)
+from textagent_gym.domains.swe.sandbox.bubblewrap import converse
+from textagent_gym.domains.swe.sandbox.limits import ControlGroup, resource_limits
+from textagent_gym.domains.swe.sandbox.supervisor import limit
+from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, toolbox, variables
+
+
+class ProcessSandbox(Sandbox):
+    """See the module, and `Sandbox` for what it does. Commands can reach everything that the caller can."""
+
+    name = "process"
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__(limits)
+        self._tools = toolbox(cache_folder() / "swe")
+        self._group = ControlGroup(self.limits)
+        self._folder = Path(tempfile.mkdtemp(prefix="textagent-"))
+        self._shell: Shell | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._environment: dict[str, str] = {}
+        self._original: dict[str, bytes] = {}
+
+    @property
+    def _root(self) -> Path:
+        return self._folder / "testbed"
+
+    def begin(self, layers: Sequence[Path], environment: Mapping[str, str]) -> None:
+        self._end_shell()
+        _copy(layers, self._root)
+        self._original = plain_files(self._root)
+        self._environment = self._variables(self._root, environment)
+
+    def _variables(self, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
+        (self._folder / "tmp").mkdir(exist_ok=True)
+        found = {**variables(str(self._folder / "tmp"), ROOT), **environment}
+        found = {name: value.replace(ROOT, str(root)) for name, value in found.items()}
+        return {**found, "PYTHONPATH": f"{found.get('PYTHONPATH', '')}:{self._tools}".lstrip(":")}
+
+    def run(self, command: str, timeout: float) -> Result:
+        if self._shell is None:
+            theirs_in, ours_in = os.pipe()
+            ours_out, theirs_out = os.pipe()
+            self._process = self._start(
+                ["bash", "--noprofile", "--norc"], (theirs_in, theirs_out), self._root, self._environment
+            )
+            os.close(theirs_in)
+            os.close(theirs_out)
+            self._shell = Shell(ours_in, ours_out, self.limits.output)
+        result = self._shell.run(command, timeout)
+        if result.status is None:
+            self._end_shell()
+        return result
+
+    def _start(
+        self,
+        argv: list[str],
+        descriptors: tuple[int, int],
+        root: Path,
+        environment: Mapping[str, str],
+        answers: int | None = None,
+    ) -> subprocess.Popen[bytes]:
+        limits = resource_limits(
+            self.limits, grouped=True
+        )  # The caller's own processes count, so none on their number.
+
+        def prepare() -> None:
+            for folder in self._group.folders:
+                (folder / "cgroup.procs").write_text("0", encoding="ascii")
+            for name, value in limits.items():
+                limit(name, value)
+
+        return subprocess.Popen(
+            argv,
+            stdin=descriptors[0],
+            stdout=descriptors[1],
+            stderr=descriptors[1],
+            cwd=root,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=prepare,  # noqa: PLW1509 (it only writes files and sets limits)
+            pass_fds=() if answers is None else (answers,),
+        )
+
+    def _end_shell(self) -> None:
+        if self._shell is not None and self._process is not None:
+            self._kill(self._process)
+            self._shell.close()
+            self._shell = self._process = None
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
+        """End a process and what it has started, as far as that can be found."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        for folder in self._group.folders[:1]:
+            for _ in range(50):
+                pids = (folder / "cgroup.procs").read_text(encoding="ascii").split()
+                for pid in pids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+                if not pids or pids == [str(process.pid)]:
+                    break
+                time.sleep(0.01)
+        process.wait()
+
+    def changes(self) -> Changes:
+        now = plain_files(self._root)
+        found: Changes = {name: content for name, content in now.items() if self._original.get(name) != content}
+        return found | dict.fromkeys(name for name in self._original if name not in now)
+
+    def execute(
+        self,
+        layers: Sequence[Path],
+        files: Changes,
+        *,
+        program: Path,
+        message: bytes,
+        environment: Mapping[str, str],
+        timeout: float,
+    ) -> bytes | None:
+        self._end_shell()
+        root = Path(tempfile.mkdtemp(dir=self._folder))
+        try:
+            _copy(layers, root / "testbed")
+            write_files(root / "testbed", files)
+            theirs_in, ours_in = os.pipe()
+            ours_answer, theirs_answer = os.pipe()
+            silence = os.open(os.devnull, os.O_WRONLY)
+            argv = [str(EXECUTABLE), "-P", str(program), str(theirs_answer)]
+            try:
+                environment = self._variables(root / "testbed", environment)
+                process = self._start(argv, (theirs_in, silence), root / "testbed", environment, theirs_answer)
+            finally:
+                for descriptor in (theirs_in, theirs_answer, silence):
+                    os.close(descriptor)
+            try:
+                return converse(ours_in, ours_answer, message, timeout)
+            finally:
+                os.close(ours_answer)
+                self._kill(process)
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+
+    def close(self) -> None:
+        self._end_shell()
+        self._group.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _copy(layers: Sequence[Path], root: Path) -> None:
+    """A copy of a tree given as layers."""
+    shutil.rmtree(root, ignore_errors=True)
+    for layer in reversed(layers):
+        shutil.copytree(layer, root, symlinks=True, dirs_exist_ok=True)

@@ -1,0 +1,71 @@
+"""What a sandbox offers beside the repository: a Python with pytest, and nothing else that is installed here."""
+
+from __future__ import annotations
+
+import compileall
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from textagent_gym.domains.swe.sandbox.base import SandboxError
+
+_PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+
+PYTHON = Path(os.path.realpath(sys.base_prefix))
+"""Folder of the interpreter."""
+EXECUTABLE = PYTHON / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@cache
+def toolbox(parent: Path) -> Path:
+    """A folder with copies of pytest and what it needs, made below `parent` when it is first asked for.
+
+    Raises:
+        SandboxError: pytest is not installed here.
+    """
+    try:
+        packages = [distribution(name) for name in _PACKAGES]
+    except PackageNotFoundError as error:
+        raise SandboxError(f'{error.name} is missing: pip install "textagent-gym[swe]"') from error
+    versions = " ".join(f"{package.name}-{package.version}" for package in packages) + sys.version
+    folder = parent / f"toolbox-{hashlib.sha256(versions.encode()).hexdigest()[:12]}"
+    if folder.is_dir():
+        return folder
+    parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=parent, prefix=".toolbox-"))
+    for package in packages:
+        for file in package.files or ():
+            if ".." not in file.parts and "__pycache__" not in file.parts:
+                (part / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(str(file.locate()), part / file)
+    compileall.compile_dir(str(part), quiet=2, workers=1)
+    part.chmod(0o755)
+    try:
+        part.rename(folder)
+    except OSError:  # Somebody else has made it meanwhile.
+        shutil.rmtree(part)
+    return folder
+
+
+def variables(home: str, root: str, packages: str = "") -> dict[str, str]:
+    """Environment variables of every command."""
+    return {
+        "PATH": f"{PYTHON}/bin:/usr/local/bin:/usr/bin:/bin",
+        "HOME": home,
+        "TMPDIR": home,
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "PAGER": "cat",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": root,
+        **({"PYTHONPATH": packages} if packages else {}),
+    }

@@ -1,0 +1,326 @@
+"""The software-engineering tasks that come with the suite: recipes, made into trees on disk when they are played."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from textagent_gym.cache import cache_folder
+from textagent_gym.difficulty import Complexity
+from textagent_gym.domains.swe import packages
+from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, read_recipe, run_all, statement
+from textagent_gym.domains.swe.packages import Repository, compile_sources, find, hide, prepare
+from textagent_gym.domains.swe.sandbox import make_sandbox
+from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnknownTaskError
+from textagent_gym.tasks import Task, TaskSource, in_split
+
+_PREFIX = "SWE"
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "maintainer",
+    "GIT_AUTHOR_EMAIL": "maintainer@localhost",
+    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
+    "GIT_COMMITTER_NAME": "maintainer",
+    "GIT_COMMITTER_EMAIL": "maintainer@localhost",
+    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One place to repair.
+
+    Attributes:
+        path: of the file.
+        wrong, right: whole lines, as they are and as they should be.
+        line: number of the first of them, from 1.
+    """
+
+    path: str
+    wrong: str
+    right: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SWETask(Task):
+    """A repository with mistakes in it.
+
+    Attributes:
+        problem: what the agent is told.
+        repository: the package.
+        layers: of the agent's tree.
+        source_layers: of the tree that is graded.
+        fail_to_pass, pass_to_pass: ids of tests.
+        hunks: what to repair, first file and line first.
+    """
+
+    problem: str
+    repository: Repository
+    layers: tuple[Path, ...]
+    source_layers: tuple[Path, ...]
+    fail_to_pass: tuple[str, ...]
+    pass_to_pass: tuple[str, ...]
+    hunks: tuple[Hunk, ...]
+
+
+class BuiltTasks(TaskSource[SWETask]):
+    """Tasks made of packages by recipes.
+
+    Args:
+        names: of the packages.
+        mutants: independent mistakes in each task, each noticed by tests of its own.
+        recipes: file of recipes; the suite's own by default.
+        sandbox: kind of sandbox that a package's tests run in when it is prepared.
+
+    Raises:
+        InvalidOptionError: there is no such package.
+    """
+
+    def __init__(
+        self, names: Sequence[str] = ("measures",), mutants: int = 1, recipes: Path | None = None, sandbox: str = "auto"
+    ) -> None:
+        if not 1 <= mutants <= 5:
+            raise InfeasibleDifficultyError(f"mutants={mutants} is not possible: it goes from 1 to 5")
+        self.packages = tuple(find(name) for name in dict.fromkeys(names))
+        if not self.packages:
+            raise InvalidOptionError("packages is empty; name at least one")
+        self.mutants = mutants
+        self.sandbox = sandbox
+        by_package = _read_recipes(recipes)
+        self._split: dict[str, list[tuple[Recipe, ...]]] = {
+            split: [
+                chosen
+                for package in self.packages
+                for chosen in _choose(by_package.get(package.slug, ()), mutants, split)
+            ]
+            for split in self.splits
+        }
+
+    def size(self, split: str) -> int:
+        """Number of tasks in a split."""
+        return len(self._split[self.check_split(split)])
+
+    def task(self, split: str, index: int) -> SWETask:
+        """The `index`-th task of a split, built when it is first asked for; see `TaskSource.task`.
+
+        Raises:
+            PackageError: the package's code cannot be fetched.
+            SandboxError: its tests cannot be run.
+        """
+        chosen = self._split[self.check_split(split)]
+        if not 0 <= index < len(chosen):
+            raise UnknownTaskError(
+                f"task_index={index} does not exist in split {split!r}, which has {len(chosen)} tasks of "
+                f"{', '.join(package.name for package in self.packages)} with {self.mutants} mistakes"
+            )
+        return _make(chosen[index], split, index, self.sandbox)
+
+    def find(self, task_id: str) -> SWETask:
+        """The task with this id; see `TaskSource.find`."""
+        for split, tasks in self._split.items():
+            for index, recipes in enumerate(tasks):
+                if _name(recipes) == task_id:
+                    return self.task(split, index)
+        raise UnknownTaskError(f"task {task_id!r} is none of this environment's")
+
+
+def _name(recipes: tuple[Recipe, ...]) -> str:
+    return f"{_PREFIX}/{recipes[0].package}/{'+'.join(recipe.key for recipe in recipes)}"
+
+
+@cache
+def _read_recipes(path: Path | None) -> dict[str, tuple[Recipe, ...]]:
+    """Recipes by package, in the order of their keys."""
+    source = path or files("textagent_gym.domains.swe").joinpath("recipes.jsonl")
+    found: dict[str, list[Recipe]] = defaultdict(list)
+    for line in source.read_text(encoding="utf-8").splitlines():
+        recipe = read_recipe(line)
+        found[recipe.package].append(recipe)
+    return {name: tuple(sorted(recipes, key=lambda recipe: recipe.key)) for name, recipes in found.items()}
+
+
+def _choose(recipes: Sequence[Recipe], mutants: int, split: str) -> list[tuple[Recipe, ...]]:
+    """Recipes that go together: in different places, and noticed by different tests."""
+    own = [recipe for recipe in recipes if in_split(recipe.key, split)]
+    if mutants == 1:
+        return [(recipe,) for recipe in own]
+    found = []
+    for first in own:
+        chosen = [first]
+        for other in sorted(own, key=lambda recipe: hashlib.sha256(f"{first.key}{recipe.key}".encode()).digest()):
+            if len(chosen) < mutants and all(_independent(other, one) for one in chosen):
+                chosen.append(other)
+        if len(chosen) == mutants:
+            found.append(tuple(chosen))
+    return found
+
+
+def _independent(a: Recipe, b: Recipe) -> bool:
+    apart = a.file != b.file or a.mutation.end + 200 < b.mutation.start or b.mutation.end + 200 < a.mutation.start
+    return apart and not set(a.fail_to_pass) & set(b.fail_to_pass)
+
+
+def _make(recipes: tuple[Recipe, ...], split: str, index: int, sandbox: str) -> SWETask:
+    """The task of some recipes, with its trees on disk."""
+    package = find(recipes[0].package.rpartition("-")[0])
+    name = "+".join(recipe.key for recipe in recipes)
+    repository = _repository(package.name, sandbox)
+    folder = cache_folder() / "swe" / f"v{packages.VERSION}" / "tasks" / repository.root.name / name
+    if not folder.is_dir():
+        _write(recipes, repository, folder, sandbox)
+    failing = tuple(json.loads((folder / "task.json").read_text(encoding="utf-8"))["fail_to_pass"])
+    hunks = tuple(sorted(_hunks(recipes, repository), key=lambda hunk: (hunk.path, hunk.line)))
+    return SWETask(
+        id=_name(recipes),
+        split=split,
+        index=index,
+        complexity=Complexity(
+            state_size=package.lines,
+            action_size=0.0,
+            solution_length=len(hunks) + 1,  # A command for each place, and to submit.
+            exact=False,
+        ),
+        milestones=len(failing),
+        task_type=package.name,
+        problem=statement(package.name, [recipe.symptoms for recipe in recipes]),
+        repository=repository,
+        layers=(folder / "agent", folder / "source", repository.root),
+        source_layers=(folder / "source", repository.root),
+        fail_to_pass=failing,
+        pass_to_pass=tuple(sorted(repository.tests - set(failing))),
+        hunks=hunks,
+    )
+
+
+@cache
+def _repository(name: str, sandbox: str) -> Repository:
+    package = find(name)
+    box = make_sandbox(sandbox)
+    try:
+        return prepare(package, box)
+    finally:
+        box.close()
+
+
+def _write(recipes: tuple[Recipe, ...], repository: Repository, folder: Path, sandbox: str) -> None:
+    """Write a task's layers: "source" with the mistakes, "agent" with what else the agent sees otherwise."""
+    changed = _with_mistakes(recipes, repository)
+    failing = _failing(recipes, repository, changed, sandbox)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".task-"))
+    try:
+        for name, text in changed.items():
+            target = part / "source" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        # Compiled files of the code as it should be lie below; these hide them.
+        compile_sources(part / "source", part / "source")
+        (part / "agent").mkdir()
+        for name, functions in _by_file(failing).items():
+            target = part / "agent" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source = (repository.root / name).read_text(encoding="utf-8")
+            target.write_text(hide(source, functions), encoding="utf-8")
+        _commit([part / "agent", part / "source", repository.root], part / "agent")
+        (part / "task.json").write_text(json.dumps({"fail_to_pass": failing}), encoding="utf-8")
+        for path in (part, part / "agent", part / "source"):
+            path.chmod(0o755)
+        part.rename(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        if not folder.is_dir():  # Otherwise somebody else has made it meanwhile.
+            raise
+
+
+def _with_mistakes(recipes: tuple[Recipe, ...], repository: Repository) -> dict[str, str]:
+    """The files that the recipes change, changed."""
+    changed: dict[str, str] = {}
+    for recipe in sorted(recipes, key=lambda recipe: -recipe.mutation.start):
+        source = changed.get(recipe.file) or (repository.root / recipe.file).read_text(encoding="utf-8")
+        changed[recipe.file] = recipe.mutation.apply(source)
+    return changed
+
+
+def _failing(recipes: tuple[Recipe, ...], repository: Repository, changed: dict[str, str], sandbox: str) -> list[str]:
+    """The tests that notice the mistakes: known for one, found out for several together."""
+    if len(recipes) == 1:
+        failing = sorted(set(recipes[0].fail_to_pass) & repository.tests)
+        if not failing:
+            raise UnknownTaskError(f"the tests of {_name(recipes)} do not run with this version of Python")
+        return failing
+    box = make_sandbox(sandbox)
+    try:
+        run = run_all(repository, box, {name: text.encode() for name, text in changed.items()})
+    finally:
+        box.close()
+    failing = sorted(repository.tests - run.passed)
+    if len(failing) > MOST_FAILURES * len(recipes) or not all(set(failing) & set(r.fail_to_pass) for r in recipes):
+        raise UnknownTaskError(f"the mistakes of {_name(recipes)} hide each other")
+    return failing
+
+
+def _by_file(tests: Sequence[str]) -> dict[str, set[str]]:
+    """Test functions by file, without parameters."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for test in tests:
+        file, _, name = test.partition("::")
+        found[file].add(name.partition("[")[0])
+    return found
+
+
+def _commit(layers: Sequence[Path], target: Path) -> None:
+    """Put a `.git` with one commit of the whole tree into a folder; without git on this machine there is none."""
+    git = shutil.which("git")
+    if git is None:
+        return
+    with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
+        tree = Path(temporary) / "tree"
+        for layer in reversed(layers):
+            shutil.copytree(layer, tree, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+
+        def run(*arguments: str) -> None:
+            environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": temporary, **_IDENTITY}
+            subprocess.run([git, *arguments], cwd=tree, env=environment, check=True, capture_output=True)
+
+        run("init", "--quiet", "--initial-branch=main", "--template=")
+        (tree / ".git" / "info").mkdir(exist_ok=True)
+        (tree / ".git" / "info" / "exclude").write_text("__pycache__/\n.pytest_cache/\n", encoding="ascii")
+        run("add", "--all", "--force")
+        run("commit", "--quiet", "--message=The repository as it is")
+        run("config", "user.name", "agent")
+        run("config", "user.email", "agent@localhost")
+        shutil.rmtree(tree / ".git" / "logs", ignore_errors=True)
+        shutil.move(tree / ".git", target / ".git")
+
+
+def _hunks(recipes: tuple[Recipe, ...], repository: Repository) -> list[Hunk]:
+    """The lines that the recipes change, as they are in the task and as they should be."""
+    changed = _with_mistakes(recipes, repository)
+    found = []
+    for recipe in recipes:
+        right = (repository.root / recipe.file).read_text(encoding="utf-8")
+        mutation = recipe.mutation
+        start = right.rfind("\n", 0, mutation.start) + 1
+        end = right.find("\n", mutation.end)
+        end = len(right) if end < 0 else end + 1
+        wrong = right[start : mutation.start] + mutation.text + right[mutation.end : end]
+        lines_before = sum(
+            other.mutation.text.count("\n") - right[other.mutation.start : other.mutation.end].count("\n")
+            for other in recipes
+            if other.file == recipe.file and other.mutation.start < mutation.start
+        )
+        assert wrong in changed[recipe.file]
+        found.append(Hunk(recipe.file, wrong, right[start:end], right.count("\n", 0, start) + 1 + lines_before))
+    return found
