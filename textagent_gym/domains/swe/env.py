@@ -181,7 +181,7 @@ class SWEEnv(TextEnv[SWETask]):
     def _grade(self) -> None:
         """Grade what the agent has made of the source files, unless it is what was graded last."""
         task = self.task
-        tests = {name: (task.repository.root / name).read_text(encoding="utf-8") for name in task.repository.test_files}
+        tests = task.repository.test_texts
         changes = source_changes(self.sandbox.changes(), tests)
         if changes == self._graded:
             return
@@ -193,7 +193,7 @@ class SWEEnv(TextEnv[SWETask]):
             fail_to_pass=task.fail_to_pass,
             pass_to_pass=task.pass_to_pass,
             tests=tests,
-            copies=task.repository.copies,
+            twins=task.twins,
             paths=task.repository.package.paths,
         )
 

@@ -4,32 +4,33 @@ The tree is the task's own, with the hidden tests, and with what the agent has c
 settings of pytest, `conftest.py`, start-up files, links and `.git` never come from the agent. The tests run in a
 sandbox of the same kind, by `runner`.
 
-Tested code runs in the process that tests it, and could try to report what it likes. So among the hidden tests are some
-that *must fail*, drawn anew each time and named and built like their neighbours; a report in which one of them did
-anything else is a forgery and is worth nothing. What does not report, is skipped or is expected to fail has not passed.
+Tested code runs in the process that tests it, and could try to report what it likes. So the hidden tests stand among
+`twins` that *must fail*; a report in which one of them did anything else is a forgery and is worth nothing. What does
+not report, is skipped or is expected to fail has not passed.
 """
 
 from __future__ import annotations
 
-import ast
 import fnmatch
 import json
 import random
-import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from textagent_gym.domains.swe import runner
 from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
+from textagent_gym.domains.swe.twins import Twins, rewrite
 
 _PROTECTED_NAMES = (
     "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
     "sitecustomize.py", "usercustomize.py", "test_*.py", "*_test.py", "*.pth", "*.pyc", "*.so", ".coveragerc",
 )  # fmt: skip
 _PROTECTED_FOLDERS = (".git", "__pycache__", "test", "tests", "testing", ".pytest_cache", ".hg", ".svn")
+TWINS = 9
+"""Tests that must fail, in each run."""
 PASSED = {"setup": "passed", "call": "passed", "teardown": "passed"}
 
 
@@ -109,7 +110,7 @@ def run_tests(
     *,
     test_files: Sequence[str],
     paths: Sequence[str],
-    must_fail: Mapping[str, Sequence[str]] | None = None,
+    must_fail: Sequence[str] = (),
     maxfail: int = 0,
     seconds: float = 300.0,
 ) -> TestRun:
@@ -122,13 +123,12 @@ def run_tests(
         tests: their ids; `None` for all in `test_files`.
         test_files: where they are.
         paths: folders that are importable, below the root.
-        must_fail: by test file, names of functions in it whose tests must fail.
+        must_fail: ids of tests that fail unless the report is forged.
         maxfail: stop after so many failures; 0 for never.
         seconds: for everything.
     """
-    expected = {f"{file}::{name}" for file, names in (must_fail or {}).items() for name in names}
     request = {
-        "tests": None if tests is None else [*tests, *expected],
+        "tests": None if tests is None else list(tests),
         "files": list(test_files),
         "paths": list(paths),
         "maxfail": maxfail,
@@ -146,7 +146,7 @@ def run_tests(
         return TestRun(timed_out=True)
     try:
         report = json.loads(answer)
-        return _believe(report, expected)
+        return _believe(report, set(must_fail))
     except (ValueError, KeyError, TypeError, AttributeError):
         return TestRun(forged="there is no report")
 
@@ -171,71 +171,6 @@ def _believe(report: dict[str, Any], expected: set[str]) -> TestRun:
     return TestRun(frozenset(passed) - expected, failed, messages)
 
 
-def plant(source: str, functions: Sequence[str], draw: random.Random) -> tuple[str, list[str]]:
-    """A test file with tests in it that must fail, and their names.
-
-    One fails by its own words. Another is a copy of a test in the file, in which a result is compared with something
-    that nothing is equal to, so that results which claim to equal everything are found out.
-
-    Args:
-        source: of the file.
-        functions: names of those of `copyable` whose copies are known to fail.
-        draw: decides on names, numbers and which test is copied.
-    """
-    words = re.findall(r"def test_([a-z0-9_]+)", source) or ["case"]
-
-    def name() -> str:
-        return f"test_{draw.choice(words)}_{draw.randrange(10, 10**6)}"
-
-    first = name()
-    left, right = draw.randrange(10**6), draw.randrange(10**6, 10**7)
-    planted = [f"\n\ndef {first}():\n    value = {left}\n    assert value == {right}\n"]
-    names = [first]
-    if functions:
-        names.append(name())
-        planted.append(f"\n\n{copy_with_a_wrong_result(source, draw.choice(functions), names[1])}\n")
-    draw.shuffle(planted)
-    return source.rstrip("\n") + "".join(planted), names
-
-
-def copyable(source: str) -> list[str]:
-    """Names of the test functions of a file that `plant` can copy: plain ones that assert an equality."""
-    return [
-        node.name
-        for node in ast.parse(source).body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test") and _compared(node) is not None
-    ]
-
-
-def copy_with_a_wrong_result(source: str, original: str, name: str) -> str:
-    """A copy of a test function with the right side of its first `==` replaced by what nothing is equal to."""
-    function = next(
-        node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == original
-    )
-    statement = _compared(function)
-    assert statement is not None
-    comparison = statement.test
-    assert isinstance(comparison, ast.Compare)
-    comparison.comparators[0] = ast.parse("object()", mode="eval").body
-    function.name = name
-    return ast.unparse(function)
-
-
-def _compared(function: ast.FunctionDef) -> ast.Assert | None:
-    """The first statement of a plain test, after assignments at most, that asserts an equality."""
-    arguments = function.args
-    if function.decorator_list or arguments.args or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
-        return None
-    for statement in function.body:
-        if isinstance(statement, ast.Assert):
-            test = statement.test
-            is_equality = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)
-            return statement if is_equality else None
-        if not isinstance(statement, ast.Assign | ast.Expr):
-            return None
-    return None
-
-
 def new_draw() -> random.Random:
     """Randomness that nobody can foresee."""
     return random.Random(secrets.randbits(128))
@@ -249,7 +184,7 @@ def grade(
     fail_to_pass: Sequence[str],
     pass_to_pass: Sequence[str],
     tests: Mapping[str, str],
-    copies: Mapping[str, Sequence[str]],
+    twins: Twins,
     paths: Sequence[str],
     seconds: float = 300.0,
 ) -> Grade:
@@ -263,33 +198,32 @@ def grade(
         changes: of the agent; see `source_changes` for what counts of them.
         fail_to_pass, pass_to_pass: ids of tests.
         tests: the test files, by path, hidden tests included.
-        copies: by test file, the functions that `plant` may copy.
+        twins: of the hidden tests.
         paths: folders that are importable.
         seconds: for each of the two runs.
     """
     allowed = source_changes(changes, tests)
     if not allowed:
         return Grade(missing=tuple(fail_to_pass))
-    files: Changes = {**{name: text.encode() for name, text in tests.items()}, **allowed}
+
+    hidden = {test.partition("[")[0] for test in fail_to_pass}
+    renamed = [test for test in (*fail_to_pass, *pass_to_pass) if test.partition("[")[0] in hidden]
 
     def run(wanted: Sequence[str]) -> TestRun:
-        draw = new_draw()
-        used = sorted({test.partition("::")[0] for test in wanted})
-        must_fail = {}
-        planted = dict(files)
-        for name in used:
-            text, must_fail[name] = plant(tests[name], copies.get(name, ()), draw)
-            planted[name] = text.encode()
-        return run_tests(
+        made = rewrite(tests, renamed, twins, TWINS, new_draw())
+        used = {test.partition("::")[0] for test in (*wanted, *made.must_fail)}
+        found = run_tests(
             sandbox,
             layers,
-            planted,
-            wanted,
-            test_files=used,
+            {**{name: text.encode() for name, text in made.files.items()}, **allowed},
+            [*(made.names.get(test, test) for test in wanted), *made.must_fail],
+            test_files=sorted(used),
             paths=paths,
-            must_fail=must_fail,
+            must_fail=made.must_fail,
             seconds=seconds,
         )
+        original = {now: test for test, now in made.names.items()}
+        return replace(found, passed=frozenset(original.get(test, test) for test in found.passed))
 
     first = run(fail_to_pass)
     repaired = tuple(test for test in fail_to_pass if test in first.passed)

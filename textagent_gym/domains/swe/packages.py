@@ -11,22 +11,20 @@ import hashlib
 import io
 import json
 import os
-import random
 import re
 import shutil
 import tarfile
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import urljoin
 
 from textagent_gym.cache import cache_folder
-from textagent_gym.domains.swe.grader import copy_with_a_wrong_result, copyable, run_tests
-from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
+from textagent_gym.domains.swe.grader import run_tests
+from textagent_gym.domains.swe.sandbox.base import Sandbox
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 
 VERSION = 1
@@ -144,7 +142,6 @@ class Repository:
         root: folder; nobody writes to it.
         tests: ids of the tests that pass, time after time.
         test_files: where they are.
-        copies: by test file, the functions that `grader.plant` may copy.
         source_files: the code, without tests.
     """
 
@@ -152,8 +149,12 @@ class Repository:
     root: Path
     tests: frozenset[str]
     test_files: tuple[str, ...]
-    copies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     source_files: tuple[str, ...] = ()
+
+    @cached_property
+    def test_texts(self) -> dict[str, str]:
+        """The test files by path."""
+        return {name: (self.root / name).read_text(encoding="utf-8") for name in self.test_files}
 
 
 def find(name: str) -> Package:
@@ -191,7 +192,6 @@ def _read(package: Package, root: Path, record: str) -> Repository:
         root=root,
         tests=frozenset(data["tests"]),
         test_files=tuple(data["test_files"]),
-        copies={file: tuple(names) for file, names in data["copies"].items()},
         source_files=_source_files(package, root),
     )
 
@@ -306,28 +306,7 @@ def _measure(package: Package, root: Path, sandbox: Sandbox) -> dict[str, object
             raise PackageError(f"the tests of {package.slug} do not run here: {why}")
     passed = frozenset.intersection(*(run.passed for run in runs))
     used = sorted({test.partition("::")[0] for test in passed})
-    return {"tests": sorted(passed), "test_files": used, "copies": _copies(package, root, used, sandbox)}
-
-
-def _copies(package: Package, root: Path, files: list[str], sandbox: Sandbox) -> dict[str, list[str]]:
-    """The test functions whose copies with a wrong result fail, as they should."""
-    changed: Changes = {}
-    copies: dict[str, dict[str, str]] = {}
-    draw = random.Random(0)
-    for file in files:
-        source = (root / file).read_text(encoding="utf-8")
-        try:
-            functions = copyable(source)
-        except SyntaxError:
-            continue
-        copies[file] = {name: f"test_copy_{draw.randrange(10**9)}" for name in functions}
-        text = "\n\n\n".join(copy_with_a_wrong_result(source, name, copy) for name, copy in copies[file].items())
-        changed[file] = f"{source}\n\n\n{text}\n".encode()
-    run = run_tests(sandbox, [root], changed, None, test_files=files, paths=package.paths)
-    return {
-        file: [name for name, copy in named.items() if f"{file}::{copy}" in run.failed]
-        for file, named in copies.items()
-    }
+    return {"tests": sorted(passed), "test_files": used}
 
 
 def hide(source: str, functions: set[str]) -> str:

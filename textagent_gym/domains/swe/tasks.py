@@ -20,7 +20,8 @@ from textagent_gym.difficulty import Complexity
 from textagent_gym.domains.swe import packages
 from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, read_recipe, run_all, statement
 from textagent_gym.domains.swe.packages import Repository, compile_sources, find, hide, prepare
-from textagent_gym.domains.swe.sandbox import make_sandbox
+from textagent_gym.domains.swe.sandbox import Changes, make_sandbox
+from textagent_gym.domains.swe.twins import Twins, all_twins
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnknownTaskError
 from textagent_gym.tasks import Task, TaskSource, in_split
 
@@ -63,6 +64,7 @@ class SWETask(Task):
         layers: of the agent's tree.
         source_layers: of the tree that is graded.
         fail_to_pass, pass_to_pass: ids of tests.
+        twins: of the hidden tests.
         hunks: what to repair, first file and line first.
     """
 
@@ -72,6 +74,7 @@ class SWETask(Task):
     source_layers: tuple[Path, ...]
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]
+    twins: Twins
     hunks: tuple[Hunk, ...]
 
 
@@ -180,7 +183,8 @@ def _make(recipes: tuple[Recipe, ...], split: str, index: int, sandbox: str) -> 
     folder = cache_folder() / "swe" / f"v{packages.VERSION}" / "tasks" / repository.root.name / name
     if not folder.is_dir():
         _write(recipes, repository, folder, sandbox)
-    failing = tuple(json.loads((folder / "task.json").read_text(encoding="utf-8"))["fail_to_pass"])
+    record = json.loads((folder / "task.json").read_text(encoding="utf-8"))
+    failing = tuple(record["fail_to_pass"])
     hunks = tuple(sorted(_hunks(recipes, repository), key=lambda hunk: (hunk.path, hunk.line)))
     return SWETask(
         id=_name(recipes),
@@ -200,6 +204,7 @@ def _make(recipes: tuple[Recipe, ...], split: str, index: int, sandbox: str) -> 
         source_layers=(folder / "source", repository.root),
         fail_to_pass=failing,
         pass_to_pass=tuple(sorted(repository.tests - set(failing))),
+        twins={name: {int(n): ids for n, ids in found.items()} for name, found in record["twins"].items()},
         hunks=hunks,
     )
 
@@ -234,7 +239,8 @@ def _write(recipes: tuple[Recipe, ...], repository: Repository, folder: Path, sa
             source = (repository.root / name).read_text(encoding="utf-8")
             target.write_text(hide(source, functions), encoding="utf-8")
         _commit([part / "agent", part / "source", repository.root], part / "agent")
-        (part / "task.json").write_text(json.dumps({"fail_to_pass": failing}), encoding="utf-8")
+        record = {"fail_to_pass": failing, "twins": _twins(repository, changed, failing, sandbox)}
+        (part / "task.json").write_text(json.dumps(record), encoding="utf-8")
         for path in (part, part / "agent", part / "source"):
             path.chmod(0o755)
         part.rename(folder)
@@ -269,6 +275,28 @@ def _failing(recipes: tuple[Recipe, ...], repository: Repository, changed: dict[
     if len(failing) > MOST_FAILURES * len(recipes) or not all(set(failing) & set(r.fail_to_pass) for r in recipes):
         raise UnknownTaskError(f"the mistakes of {_name(recipes)} hide each other")
     return failing
+
+
+def _twins(
+    repository: Repository, changed: dict[str, str], failing: Sequence[str], sandbox: str
+) -> dict[str, dict[int, list[str]]]:
+    """The twins of the hidden tests that fail with the mistakes and without; see `twins.Twins`."""
+    functions = sorted({test.partition("[")[0] for test in failing})
+    files, known = all_twins(repository.test_texts, functions)
+    tests: Changes = {name: files[name].encode() for name in {function.partition("::")[0] for function in functions}}
+    mistakes: Changes = {name: text.encode() for name, text in changed.items()}
+    box = make_sandbox(sandbox)
+    try:
+        runs = [run_all(repository, box, {**tests, **code}, only=sorted(tests)) for code in ({}, mistakes)]
+    finally:
+        box.close()
+    found: dict[str, dict[int, list[str]]] = {}
+    for test in sorted(runs[0].failed & runs[1].failed):
+        name, bracket, parameters = test.partition("[")
+        if name in known:
+            function, number = known[name]
+            found.setdefault(function, {}).setdefault(number, []).append(bracket + parameters)
+    return found
 
 
 def _by_file(tests: Sequence[str]) -> dict[str, set[str]]:

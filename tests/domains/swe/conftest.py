@@ -1,0 +1,48 @@
+"""A task to play with, and the sandboxes that this machine can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from textagent_gym.domains.swe.sandbox import SANDBOXES, Sandbox, SandboxError, make_sandbox
+from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
+
+SAFE = ("bubblewrap",)
+"""Sandboxes that keep an agent in."""
+
+
+@pytest.fixture(scope="session")
+def tasks() -> BuiltTasks:
+    return BuiltTasks(("measures",))
+
+
+@pytest.fixture(scope="session")
+def task(tasks: BuiltTasks) -> SWETask:
+    """Roman numerals in an unusual form are accepted, and should not be."""
+    found = [tasks.task(split, index) for split in tasks.splits for index in range(tasks.size(split))]
+    return next(task for task in found if task.hunks[0].path == "measures/numerals.py" and len(task.fail_to_pass) > 2)
+
+
+def _open(name: str) -> Sandbox:
+    try:
+        return make_sandbox(name)
+    except SandboxError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module", params=list(SANDBOXES))
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """Each kind of sandbox."""
+    box = _open(request.param)
+    yield box
+    box.close()
+
+
+@pytest.fixture(scope="module", params=SAFE)
+def safe_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """Each kind of sandbox that keeps an agent in."""
+    box = _open(request.param)
+    yield box
+    box.close()

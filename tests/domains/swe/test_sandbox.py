@@ -1,0 +1,213 @@
+"""What a sandbox does, and what it keeps in: the table of guarantees in docs/swe.md, row by row."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from textagent_gym.domains.swe.sandbox import Limits, Sandbox, SandboxError, make_sandbox
+from textagent_gym.errors import InvalidOptionError
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> list[Path]:
+    """Two layers; the first hides a file of the second."""
+    for layer, files in {
+        "top": {"a.txt": "top"},
+        "bottom": {"a.txt": "bottom", "b/c.txt": "below", "d.txt": "d"},
+    }.items():
+        for name, text in files.items():
+            path = tmp_path / layer / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return [tmp_path / "top", tmp_path / "bottom"]
+
+
+def processes(word: str) -> list[str]:
+    """Command lines on this machine that contain a word."""
+    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in found if word in line]
+
+
+def test_the_shell_remembers_and_the_layers_stay(sandbox: Sandbox, tree: list[Path]) -> None:
+    sandbox.begin(tree, {"GREETING": "hello"})
+    assert sandbox.run("cat a.txt b/c.txt; echo $GREETING", 10).output == "topbelowhello\n"
+    sandbox.run("cd b; X=5; f() { echo f$X; }", 10)
+    assert sandbox.run("pwd | tail -c 3; echo $X; f", 10).output == "/b\n5\nf5\n"
+    result = sandbox.run("false", 10)
+    assert (result.status, result.timed_out) == (1, False)
+    assert sandbox.run("(", 10).status == 2
+    sandbox.run("cd .. ; echo new > e.txt; echo changed > a.txt; rm -r b; ln -s /etc f; mkfifo g; chmod +x d.txt", 10)
+    changes = sandbox.changes()
+    assert {name: content for name, content in changes.items() if name != "d.txt"} == {
+        "a.txt": b"changed\n",
+        "e.txt": b"new\n",
+        "b/c.txt": None,
+    }
+    assert changes.get("d.txt", b"d") == b"d"
+    assert (tree[1] / "b" / "c.txt").read_text() == "below"
+    sandbox.begin(tree, {})
+    assert sandbox.changes() == {}
+    assert sandbox.run("cat a.txt; echo $X$GREETING", 10).output == "top\n"
+
+
+def test_replaced_folders_and_links_in_the_way_of_files(sandbox: Sandbox, tree: list[Path]) -> None:
+    sandbox.begin(tree, {})
+    sandbox.run("rm -r b; mkdir b; echo x > b/new; rm d.txt; ln -s a.txt d.txt", 10)
+    assert sandbox.changes() == {"b/c.txt": None, "b/new": b"x\n", "d.txt": None}
+
+
+def test_time_is_up_for_everything_that_was_started(sandbox: Sandbox, tree: list[Path]) -> None:
+    sandbox.begin(tree, {})
+    sandbox.run("echo kept > kept.txt", 10)
+    began = time.monotonic()
+    result = sandbox.run("sleep 54321 & echo before; sleep 54321", 1)
+    assert (result.timed_out, result.status, result.output) == (True, None, "before\n")
+    assert time.monotonic() - began < 10
+    assert processes("sleep 54321") == []
+    assert sandbox.run("cat kept.txt", 10).output == "kept\n"
+
+
+def test_a_shell_that_ends_is_replaced(sandbox: Sandbox, tree: list[Path]) -> None:
+    sandbox.begin(tree, {})
+    for ending in ("exit 3", "kill -9 $$", "exec true", "exec 1>&- 2>&-"):
+        assert sandbox.run(ending, 1).status is None
+        assert sandbox.run("echo back", 10).output == "back\n"
+
+
+def test_long_output_is_cut_in_the_middle(sandbox: Sandbox, tree: list[Path]) -> None:
+    sandbox.begin(tree, {})
+    output = sandbox.run("echo begin; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end", 20).output
+    assert output.startswith("begin\n")
+    assert output.endswith("end\n")
+    assert "bytes left out" in output
+    assert len(output) < 200_000
+    assert sandbox.run("printf '\\377\\376'", 10).output == "\ufffd\ufffd"
+
+
+def test_a_closed_sandbox_leaves_nothing(tree: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for name in ("bubblewrap", "process"):
+        before = set(os.listdir(tmp_path))
+        box = make_sandbox(name)
+        box.begin(tree, {})
+        box.run("sleep 65432 & sleep 0.1", 10)
+        box.close()
+        assert set(os.listdir(tmp_path)) == before
+        assert processes("sleep 65432") == []
+
+
+def test_wrong_names_and_auto() -> None:
+    with pytest.raises(InvalidOptionError, match="bubblewrap"):
+        make_sandbox("prison")
+    try:
+        box = make_sandbox("auto")
+    except SandboxError as error:
+        pytest.skip(str(error))
+    assert box.name == "bubblewrap"
+    box.close()
+
+
+# What is kept in.
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat /etc/shadow /etc/passwd",
+        "ls /root /home",
+        f"ls {Path(__file__).parent}",
+        "ls {cache}",
+        "echo x > /usr/x",
+        "echo x > /x",
+        "cat /proc/1/environ | tr '\\0' '\\n' | grep HOST_SECRET",
+        "mount -t tmpfs none /mnt",
+        "unshare -Ur true",
+        "kill -9 {host}",
+        "python -c \"import socket; socket.create_connection(('1.1.1.1', 53), 2)\"",
+        "python -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 2)\"",
+        "chroot / true",
+    ],
+)
+def test_nothing_of_this_machine_can_be_reached(
+    safe_sandbox: Sandbox, tree: list[Path], command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import socket
+
+    monkeypatch.setenv("HOST_SECRET", "secret")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        values = {"cache": os.environ["TEXTAGENT_CACHE"], "host": os.getpid(), "port": server.getsockname()[1]}
+        safe_sandbox.begin(tree, {})
+        text = command
+        for name, value in values.items():
+            text = text.replace(f"{{{name}}}", str(value))
+        result = safe_sandbox.run(text, 20)
+    assert result.status not in (0, None)
+    assert safe_sandbox.run("echo fine", 10).output == "fine\n"
+
+
+def test_it_is_nobody_there(safe_sandbox: Sandbox, tree: list[Path]) -> None:
+    safe_sandbox.begin(tree, {})
+    assert safe_sandbox.run("id -u; grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr -d '\\t'", 10).output == (
+        "1000\nCapEff:0000000000000000\nNoNewPrivs:1\n"
+    )
+    assert safe_sandbox.run("ls /proc | grep -cE '^[0-9]+$'", 10).output.strip() in ("4", "5", "6")
+    assert safe_sandbox.run("kill -9 -1; true", 10).status == 0
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "b() { b | b & }; b; sleep 2",
+        "python -c 'x = bytearray(3 * 10**9)'",
+        "python -c \"x = [b'x' * 10**6 for _ in range(10**6)]\"",
+        "head -c 5G /dev/zero > /tmp/big",
+        "for i in 1 2 3 4 5 6; do head -c 200M /dev/zero > $i; done",
+        "head -c 5G /dev/zero > /dev/shm/big",
+        "python -c \"for i in range(10**6): open(f'/tmp/{i}', 'w').close()\"",
+        "mkdir x; cd x; for i in $(seq 30000); do echo > $i; done",
+    ],
+    ids=["fork", "memory", "memory in pieces", "file", "disk", "shared memory", "inodes", "inodes in the tree"],
+)
+def test_bombs_go_off_inside(safe_sandbox: Sandbox, tree: list[Path], bomb: str) -> None:
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    safe_sandbox.begin(tree, {})
+    result = safe_sandbox.run(bomb, 8)
+    assert result.status != 0 or "fork" in result.output or "Resource" in result.output
+    safe_sandbox.begin(tree, {})
+    assert safe_sandbox.run("cat a.txt", 10).output == "top"
+    assert os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") > free - (1 << 30)
+
+
+def test_limits_can_be_set(tree: list[Path]) -> None:
+    try:
+        box = make_sandbox("bubblewrap", Limits(disk=8, memory=256))
+    except SandboxError as error:
+        pytest.skip(str(error))
+    box.begin(tree, {})
+    assert box.run("head -c 6M /dev/zero > a", 10).status == 0
+    assert box.run("head -c 6M /dev/zero > b", 10).status != 0
+    box.close()
+
+
+def test_a_hundred_resets_leave_no_process_and_no_mount(safe_sandbox: Sandbox, tree: list[Path]) -> None:
+    safe_sandbox.begin(tree, {})
+    safe_sandbox.run("true", 10)
+    before = Path("/proc/self/mounts").read_text(), len(os.listdir("/proc/self/fd"))
+    for _ in range(100):
+        safe_sandbox.begin(tree, {})
+        safe_sandbox.run("sleep 76543 & true", 10)
+    safe_sandbox.begin(tree, {})
+    safe_sandbox.run("true", 10)
+    deadline = time.monotonic() + 10  # What has been killed takes a moment to go.
+    while processes("sleep 76543") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert processes("sleep 76543") == []
+    assert (Path("/proc/self/mounts").read_text(), len(os.listdir("/proc/self/fd"))) == before

@@ -1,0 +1,252 @@
+"""Tests that must fail: copies of hidden tests with another expected result, among which the real ones are hidden.
+
+Code that is tested runs in the process that tests it, and could forge its report. A forger has to say which tests
+passed and which failed, and be right about tests that fail on working code. So a hidden test stands among its *twins*,
+copies in each of which something else is expected; all get new names and stand in a new order every time. Whoever can
+tell a hidden test from its twins knows the right result, and needs no forgery.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+_EXCEPTIONS = ("ValueError", "TypeError", "KeyError", "IndexError", "AttributeError", "RuntimeError", "OSError")
+_OPPOSITES = {
+    "assertTrue": "assertFalse", "assertFalse": "assertTrue", "assertIn": "assertNotIn", "assertNotIn": "assertIn",
+    "assertIs": "assertIsNot", "assertIsNot": "assertIs", "assertIsNone": "assertIsNotNone",
+    "assertIsNotNone": "assertIsNone",
+}  # fmt: skip
+_WORDS = (
+    "again", "as_well", "before", "both", "by_default", "empty", "first", "in_order", "last", "later", "longer", "many",
+    "mixed", "more", "nested", "none", "once", "one", "only", "other", "shorter", "simple", "single", "twice", "two",
+)  # fmt: skip
+_VARIANTS = 3  # Other results that are tried for each value.
+
+Twins = Mapping[str, Mapping[int, Sequence[str]]]
+"""By test function (`file::name` or `file::class::name`), the numbers of twins that are known to fail; for each, which
+of its tests do: "" for a plain one, "[...]" for one with parameters."""
+
+_Change = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """Test files with twins in them.
+
+    Attributes:
+        files: texts by path.
+        names: by id of each hidden test, its id now.
+        must_fail: ids of tests that fail on working code.
+    """
+
+    files: Mapping[str, str]
+    names: Mapping[str, str]
+    must_fail: tuple[str, ...]
+
+
+def rewrite(
+    tests: Mapping[str, str], hidden: Iterable[str], twins: Twins, count: int, draw: random.Random
+) -> Rewritten:
+    """Put hidden tests among their twins.
+
+    Args:
+        tests: texts of the test files by path.
+        hidden: ids of the hidden tests, and of all others of the same functions.
+        twins: which twins there are.
+        count: twins in all, at least; shared out among the functions.
+        draw: decides on names, order, and which twins are taken.
+    """
+    by_function: dict[str, list[str]] = defaultdict(list)
+    for test in hidden:
+        by_function[test.partition("[")[0]].append(test)
+    share = -(-count // max(1, sum(function in twins for function in by_function)))
+    files = dict(tests)
+    names: dict[str, str] = {}
+    must_fail: list[str] = []
+    for function, ids in by_function.items():
+        file, *path = function.split("::")
+        known = twins.get(function, {})
+        node = _find(files[file], path)
+        if not known or node is None:
+            names.update((test, test) for test in ids)
+            continue
+        fresh = _fresh_names(files[file], draw)
+        chosen = draw.sample(sorted(known), min(share, len(known)))
+        versions = [_named(node, own := next(fresh))]
+        prefix = "::".join([file, *path[:-1]])
+        names.update((test, f"{prefix}::{own}{test[len(function) :]}") for test in ids)
+        for number in chosen:
+            name = next(fresh)
+            versions.append(_named(twin(node, number), name))
+            must_fail += [f"{prefix}::{name}{suffix}" for suffix in known[number]]
+        draw.shuffle(versions)
+        files[file] = _replace(files[file], node, versions)
+    if not must_fail:  # No test can be copied: one that fails by its own words has to do.
+        file = next(iter(by_function)).partition("::")[0]
+        name = next(_fresh_names(files[file], draw))
+        number = draw.randrange(10**6)
+        files[file] += (
+            f"\n\ndef {name}():\n    value = {number}\n    assert value == {number + draw.randrange(1, 99)}\n"
+        )
+        must_fail.append(f"{file}::{name}")
+    return Rewritten(files, names, tuple(must_fail))
+
+
+def all_twins(tests: Mapping[str, str], functions: Iterable[str]) -> tuple[dict[str, str], dict[str, tuple[str, int]]]:
+    """Every twin of some test functions, to find out which of them fail.
+
+    Returns:
+        the test files with the twins, and for the id of each twin's function, whose twin it is and its number.
+    """
+    files = dict(tests)
+    found: dict[str, tuple[str, int]] = {}
+    for function in functions:
+        file, *path = function.split("::")
+        node = _find(files[file], path)
+        if node is None:
+            continue
+        versions = [node]
+        prefix = "::".join([file, *path[:-1]])
+        for number in range(len(_places(copy.deepcopy(node), random.Random(0))) * _VARIANTS):
+            name = f"{path[-1]}_twin_{number}"
+            versions.append(_named(twin(node, number), name))
+            found[f"{prefix}::{name}"] = (function, number)
+        files[file] = _replace(files[file], node, versions)
+    return files, found
+
+
+def twin(function: ast.FunctionDef, number: int) -> ast.FunctionDef:
+    """The `number`-th twin of a test function; the same number gives the same twin."""
+    other = copy.deepcopy(function)
+    places = _places(other, random.Random(f"{function.name}/{number}"))
+    places[number % len(places)]()
+    return ast.fix_missing_locations(other)
+
+
+def _places(function: ast.FunctionDef, draw: random.Random) -> list[_Change]:
+    """What can be changed in a test function so that it expects something else."""
+    changes: list[_Change] = []
+
+    def constants(node: ast.expr) -> None:
+        for constant in _constants(node):
+            changes.append(lambda constant=constant: setattr(constant, "value", _other(constant.value, draw)))  # type: ignore[misc]
+
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith("parametrize"):
+            rows = decorator.args[1] if len(decorator.args) > 1 else None
+            for row in rows.elts if isinstance(rows, ast.List | ast.Tuple) else ():
+                if isinstance(row, ast.Tuple | ast.List) and row.elts:
+                    constants(row.elts[-1])
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            test = node.test
+            before = len(changes)
+            if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+                constants(test.comparators[0])
+                constants(test.left)
+            if len(changes) == before:
+                changes.append(lambda node=node, test=test: setattr(node, "test", _negated(test)))  # type: ignore[misc]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name = node.func.attr
+            if name in _OPPOSITES:
+                changes.append(lambda node=node, name=name: setattr(node.func, "attr", _OPPOSITES[name]))  # type: ignore[misc]
+            elif name.startswith("assert") and len(node.args) > 1:
+                constants(node.args[0])
+                constants(node.args[1])
+            elif name in ("raises", "assertRaises") and node.args and isinstance(node.args[0], ast.Name):
+                raised = node.args[0]
+                others = [other for other in _EXCEPTIONS if other != raised.id]
+                changes.append(lambda raised=raised, others=others: setattr(raised, "id", draw.choice(others)))  # type: ignore[misc]
+    return changes
+
+
+def _negated(test: ast.expr) -> ast.expr:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return test.operand
+    opposite: dict[type[ast.cmpop], type[ast.cmpop]] = {
+        ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot,
+        ast.IsNot: ast.Is, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt,
+    }  # fmt: skip
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return ast.Compare(test.left, [opposite[type(test.ops[0])]()], test.comparators)
+    return ast.UnaryOp(ast.Not(), test)
+
+
+def _constants(node: ast.expr) -> Iterator[ast.Constant]:
+    """The values that a literal consists of."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
+        yield node
+    elif isinstance(node, ast.List | ast.Tuple | ast.Set):
+        for element in node.elts:
+            yield from _constants(element)
+    elif isinstance(node, ast.Dict):
+        for value in node.values:
+            yield from _constants(value)
+
+
+def _other(value: object, draw: random.Random) -> str | int | float | bool:
+    """A value of the same kind."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + draw.choice((-2, -1, 1, 2))
+    text = str(value)
+    place = draw.randrange(len(text) + 1)
+    letters = [letter for letter in "aeinrst" if letter != text[place : place + 1]]
+    return text[:place] + draw.choice(letters) + text[place + draw.randrange(2) :]
+
+
+def _find(source: str, path: Sequence[str]) -> ast.FunctionDef | None:
+    """A test function by the names of its classes and its own."""
+    body: list[ast.stmt] = ast.parse(source).body
+    for name in path:
+        matching = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name]
+        if not matching:
+            return None
+        node = matching[-1]
+        if isinstance(node, ast.FunctionDef):
+            return node
+        body = node.body
+    return None
+
+
+def _named(function: ast.FunctionDef, name: str) -> ast.FunctionDef:
+    other = copy.copy(function)
+    other.name = name
+    return other
+
+
+def _replace(source: str, function: ast.FunctionDef, versions: Sequence[ast.FunctionDef]) -> str:
+    """A source in which versions of a function stand in its place, all written in the same way."""
+    lines = source.splitlines(keepends=True)
+    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    assert function.end_lineno is not None
+    indent = " " * function.col_offset
+    texts = []
+    for version in versions:
+        # Lines within strings are not moved.
+        text = ast.unparse(ast.Module([ast.If(ast.Constant(1), [version], [])], []) if indent else version)
+        texts.append("\n".join(text.splitlines()[1:]) if indent else text)
+    if indent and len(indent) != 4:
+        texts = ["\n".join(f"{indent}{line[4:]}" for line in text.splitlines()) for text in texts]
+    lines[first - 1 : function.end_lineno] = ["\n\n".join(texts) + "\n"]
+    return "".join(lines)
+
+
+def _fresh_names(source: str, draw: random.Random) -> Iterator[str]:
+    """Names of tests that the file does not have, made of words that it has."""
+    words = re.findall(r"def test_?([a-z0-9_]+)", source) or ["case"]
+    used = set(words)
+    while True:
+        word = f"{draw.choice(words)}_{draw.choice(_WORDS)}"
+        if word in used:
+            word += f"_{draw.randrange(2, 100)}"
+        if word not in used:
+            used.add(word)
+            yield f"test_{word}"
