@@ -15,6 +15,7 @@ from textagent_gym.cli.export import Export
 from textagent_gym.cli.info import Info
 from textagent_gym.cli.list import List
 from textagent_gym.cli.play import Play
+from textagent_gym.cli.swe import Swe
 from textagent_gym.cli.verify import Verify
 
 _sub = tyro.conf.subcommand
@@ -27,6 +28,7 @@ Command = (
     | Annotated[Eval, _sub("eval", description=Eval.__doc__)]
     | Annotated[Verify, _sub("verify", description=Verify.__doc__)]
     | Annotated[Export, _sub("export", description=Export.__doc__)]
+    | Annotated[Swe, _sub("swe", description=Swe.__doc__)]
     | Annotated[Data, _sub("data", description=Data.__doc__)]
     | Annotated[Cache, _sub("cache", description=Cache.__doc__)]
 )

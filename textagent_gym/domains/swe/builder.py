@@ -181,6 +181,9 @@ def _try(repository: Repository, sandbox: Sandbox, recipe: Recipe, tally: Tally)
         if not failed:
             tally.unnoticed += 1
             return None
+        if failed - run.failed:  # The tests cannot even be collected.
+            tally.too_many += 1
+            return None
         if repeat == 0:
             messages = dict(run.messages)
         failures.add(failed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Unpack
 
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
@@ -22,6 +23,7 @@ from textagent_gym.domains.swe.tools import (
     parse,
     render,
     repair_script,
+    writing_script,
 )
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
 from textagent_gym.tasks import TaskSource
@@ -230,7 +232,13 @@ class SWEEnv(TextEnv[SWETask]):
                 break
             calls += self._replacement(wanted, repaired)
             repaired = repaired.replace(wanted.wrong, wanted.right)
-        return calls if repaired == right else self._replacement(Hunk(path, now or "", right, 1), now or "")
+        if repaired == right:
+            return calls
+        if self.action_format == "bash":
+            return [Call("shell", {"command": writing_script(path, right)})]
+        if now is None:
+            return [Call("create", {"path": path, "content": right})]
+        return self._replacement(Hunk(path, now, right, 1), now)
 
     def _replacement(self, hunk: Hunk, text: str) -> list[Call]:
         """Put the right lines of a hunk into a file with this text."""
@@ -262,8 +270,9 @@ class SWERepairEnv(SWEEnv):
     | `solution_length` | `mutants` | 1 to 5 independent mistakes |
 
     Args:
-        packages: names of packages (see `textagent_gym.domains.swe.packages.PACKAGES`), or "all".
+        packages: names of packages (see `textagent_gym.domains.swe.packages.PACKAGES`), "all", or paths of folders.
         mutants: mistakes in each task, each noticed by tests of its own.
+        recipes: file of recipes that `textagent-gym swe build` wrote; the suite's own by default.
         options: the arguments of `SWEEnv` and `TextEnv`.
 
     Raises:
@@ -275,6 +284,7 @@ class SWERepairEnv(SWEEnv):
         *,
         packages: Sequence[str] | str = ("measures",),
         mutants: int | None = None,
+        recipes: str | None = None,
         solution_length: int | None = None,
         state_size: tuple[int, int] | None = None,
         action_size: Tools | None = None,
@@ -293,7 +303,12 @@ class SWERepairEnv(SWEEnv):
                 raise InfeasibleDifficultyError(f"no package of these has {least} to {most} lines; there are {sizes}")
         if action_size is not None:
             options["tools"] = action_size
-        source = BuiltTasks(names, mutants or solution_length or 1, sandbox=options.get("sandbox", "auto"))
+        source = BuiltTasks(
+            names,
+            mutants or solution_length or 1,
+            recipes=None if recipes is None else Path(recipes).expanduser(),
+            sandbox=options.get("sandbox", "auto"),
+        )
         super().__init__(source, **options)
 
 

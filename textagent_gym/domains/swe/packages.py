@@ -31,6 +31,17 @@ VERSION = 1
 """Raised whenever what is prepared changes."""
 
 _OWN = Path(__file__).parent / "repositories"
+_LEFT_OUT = (
+    ".git",
+    "__pycache__",
+    ".benchmarks",
+    ".venv",
+    ".tox",
+    "node_modules",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+)
 _LONG_AGO = 946_684_800  # 2000-01-01
 _TEST_FILE = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
 
@@ -44,11 +55,12 @@ class Package:
     """A package.
 
     Attributes:
-        name, version: of it; the version "own" stands for a repository that comes with this suite.
+        name, version: of it.
         sources: folder with its code, below the root of the repository.
         lines: of its code.
         paths: folders that must be importable.
         sha256: of its source distribution.
+        folder: where it lies, if it is no source distribution.
     """
 
     name: str
@@ -57,6 +69,7 @@ class Package:
     lines: int
     paths: tuple[str, ...] = (".",)
     sha256: str = ""
+    folder: str = ""
 
     @property
     def slug(self) -> str:
@@ -67,7 +80,7 @@ class Package:
 PACKAGES = {
     package.name: package
     for package in (
-        Package("measures", "own", "measures", 239),
+        Package("measures", "own", "measures", 239, folder=str(_OWN / "measures")),
         Package(
             "boltons",
             "26.2.0",
@@ -158,14 +171,38 @@ class Repository:
 
 
 def find(name: str) -> Package:
-    """A package by name.
+    """A package by name, or the repository in a folder, if the name is a path with a slash in it.
 
     Raises:
         InvalidOptionError: there is none.
     """
+    if "/" in name:
+        return from_folder(Path(name).expanduser().resolve())
     if name not in PACKAGES:
-        raise InvalidOptionError(f"package {name!r} does not exist; choose of {', '.join(PACKAGES)}")
+        known = ", ".join(PACKAGES)
+        raise InvalidOptionError(f"package {name!r} does not exist; choose of {known}, or name a folder (with a slash)")
     return PACKAGES[name]
+
+
+def from_folder(folder: Path) -> Package:
+    """A repository of one's own: its code is the one folder with an `__init__.py` at the top or in `src`.
+
+    Raises:
+        InvalidOptionError: there is no such folder, or none or several in it.
+    """
+    found = [
+        path.parent
+        for parent in (folder, folder / "src")
+        for path in sorted(parent.glob("*/__init__.py"))
+        if not is_test(str(path.relative_to(folder)))
+    ]
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise InvalidOptionError(f"{folder} should hold one package, at its top or in src; there is {names}")
+    sources = str(found[0].relative_to(folder))
+    lines = sum(path.read_bytes().count(b"\n") for path in found[0].rglob("*.py"))
+    paths = ("src", ".") if sources.startswith("src/") else (".",)
+    return Package(folder.name, "local", sources, lines, paths, folder=str(folder))
 
 
 def prepare(package: Package, sandbox: Sandbox) -> Repository:
@@ -199,14 +236,15 @@ def _read(package: Package, root: Path, record: str) -> Repository:
 def unpack(package: Package) -> Path:
     """The folder of a package's files, fetched if need be."""
     folder = cache_folder() / "swe" / f"v{VERSION}" / "packages"
-    root = folder / (f"{package.slug}-{_own_digest(package)}" if package.version == "own" else package.slug)
+    root = folder / (f"{package.slug}-{_digest(Path(package.folder))}" if package.folder else package.slug)
     if root.is_dir():
         return root
     folder.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(dir=folder, prefix=f".{package.slug}-"))
     try:
-        if package.version == "own":
-            shutil.copytree(_OWN / package.name, part, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        if package.folder:
+            left_out = shutil.ignore_patterns(*_LEFT_OUT)
+            shutil.copytree(package.folder, part, dirs_exist_ok=True, ignore=left_out, ignore_dangling_symlinks=True)
         else:
             _extract(_fetch(package), part)
         compile_sources(part, part / package.sources)
@@ -232,12 +270,12 @@ def compile_sources(root: Path, folder: Path) -> None:
     compileall.compile_dir(str(folder), quiet=2, workers=1, rx=tests, stripdir=str(root), prependdir="/testbed")
 
 
-def _own_digest(package: Package) -> str:
-    """A short hash of a repository of our own, which another version of this suite may have changed."""
+def _digest(folder: Path) -> str:
+    """A short hash of a repository that may change under its name."""
     found = hashlib.sha256()
-    for path in sorted((_OWN / package.name).rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            found.update(f"{path.relative_to(_OWN)}\n".encode() + path.read_bytes())
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not set(_LEFT_OUT) & set(path.relative_to(folder).parts):
+            found.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
     return found.hexdigest()[:12]
 
 

@@ -19,7 +19,7 @@ from textagent_gym.cache import cache_folder
 from textagent_gym.difficulty import Complexity
 from textagent_gym.domains.swe import packages
 from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, read_recipe, run_all, statement
-from textagent_gym.domains.swe.packages import Repository, compile_sources, find, hide, prepare
+from textagent_gym.domains.swe.packages import Package, Repository, compile_sources, find, hide, prepare
 from textagent_gym.domains.swe.sandbox import Changes, make_sandbox
 from textagent_gym.domains.swe.twins import Twins, all_twins
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnknownTaskError
@@ -82,7 +82,7 @@ class BuiltTasks(TaskSource[SWETask]):
     """Tasks made of packages by recipes.
 
     Args:
-        names: of the packages.
+        names: of the packages, or paths of folders; see `packages.find`.
         mutants: independent mistakes in each task, each noticed by tests of its own.
         recipes: file of recipes; the suite's own by default.
         sandbox: kind of sandbox that a package's tests run in when it is prepared.
@@ -128,7 +128,8 @@ class BuiltTasks(TaskSource[SWETask]):
                 f"task_index={index} does not exist in split {split!r}, which has {len(chosen)} tasks of "
                 f"{', '.join(package.name for package in self.packages)} with {self.mutants} mistakes"
             )
-        return _make(chosen[index], split, index, self.sandbox)
+        package = next(package for package in self.packages if package.slug == chosen[index][0].package)
+        return _make(package, chosen[index], split, index, self.sandbox)
 
     def find(self, task_id: str) -> SWETask:
         """The task with this id; see `TaskSource.find`."""
@@ -148,9 +149,12 @@ def _read_recipes(path: Path | None) -> dict[str, tuple[Recipe, ...]]:
     """Recipes by package, in the order of their keys."""
     source = path or files("textagent_gym.domains.swe").joinpath("recipes.jsonl")
     found: dict[str, list[Recipe]] = defaultdict(list)
-    for line in source.read_text(encoding="utf-8").splitlines():
-        recipe = read_recipe(line)
-        found[recipe.package].append(recipe)
+    try:
+        for line in source.read_text(encoding="utf-8").splitlines():
+            recipe = read_recipe(line)
+            found[recipe.package].append(recipe)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidOptionError(f"{source} is no file of recipes: {error}") from error
     return {name: tuple(sorted(recipes, key=lambda recipe: recipe.key)) for name, recipes in found.items()}
 
 
@@ -175,11 +179,10 @@ def _independent(a: Recipe, b: Recipe) -> bool:
     return apart and not set(a.fail_to_pass) & set(b.fail_to_pass)
 
 
-def _make(recipes: tuple[Recipe, ...], split: str, index: int, sandbox: str) -> SWETask:
+def _make(package: Package, recipes: tuple[Recipe, ...], split: str, index: int, sandbox: str) -> SWETask:
     """The task of some recipes, with its trees on disk."""
-    package = find(recipes[0].package.rpartition("-")[0])
     name = "+".join(recipe.key for recipe in recipes)
-    repository = _repository(package.name, sandbox)
+    repository = _repository(package, sandbox)
     folder = cache_folder() / "swe" / f"v{packages.VERSION}" / "tasks" / repository.root.name / name
     if not folder.is_dir():
         _write(recipes, repository, folder, sandbox)
@@ -210,8 +213,7 @@ def _make(recipes: tuple[Recipe, ...], split: str, index: int, sandbox: str) -> 
 
 
 @cache
-def _repository(name: str, sandbox: str) -> Repository:
-    package = find(name)
+def _repository(package: Package, sandbox: str) -> Repository:
     box = make_sandbox(sandbox)
     try:
         return prepare(package, box)

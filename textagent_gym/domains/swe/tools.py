@@ -218,6 +218,8 @@ def render(call: Call, action_format: ActionFormat) -> str:
         return f"open {arguments['path']} {arguments['line']}"
     if call.tool == "edit_lines":
         return f"edit {arguments['first']}:{arguments['last']}\n{arguments['text']}end_of_edit"
+    if call.tool == "create":
+        return f"create {arguments['path']}\n{arguments['content']}end_of_edit"
     return str(arguments["command"]) if call.tool == "shell" else call.tool
 
 
@@ -263,7 +265,7 @@ if tool == "view":
 elif tool == "replace":
     path, old, new = given
     text = read(path)
-    if text.count(old) != 1 or not old:
+    if text.count(old) != 1 or bool(old) != bool(text):
         fail(f"The text occurs {text.count(old) if old else 0} times in {path}; it must occur once.")
     write(path, text.replace(old, new))
     line = text[: text.index(old)].count("\n") + 1
@@ -325,6 +327,18 @@ def command(call: Call) -> str:
 
 ROOT_VARIABLE = '"$TESTBED"'
 """The root of the repository in a command; where it lies depends on the sandbox."""
+
+
+def writing_script(path: str, text: str) -> str:
+    """A shell command that writes a file."""
+    return (
+        "python - <<'END_OF_SCRIPT'\n"
+        "import os\n"
+        f"path = os.path.join(os.environ['TESTBED'], {path!r})\n"
+        "os.makedirs(os.path.dirname(path), exist_ok=True)\n"
+        f"open(path, 'w', encoding='utf-8', newline='').write({text!r})\n"
+        "END_OF_SCRIPT"
+    )
 
 
 def repair_script(path: str, wrong: str, right: str) -> str:

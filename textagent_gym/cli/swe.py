@@ -1,0 +1,81 @@
+"""`textagent-gym swe`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from textagent_gym.errors import InvalidOptionError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swe:
+    """Make software-engineering tasks out of packages (build), or fetch and test packages ahead of time (fetch)."""
+
+    what: tyro.conf.Positional[Literal["build", "fetch"]]
+    """build writes recipes of tasks; fetch makes the tasks that come with the suite playable without a network."""
+    packages: tuple[str, ...] = ("all",)
+    """Names of packages, paths of folders with a repository of your own, or all."""
+    count: int = 10
+    """Recipes for each package."""
+    out: Path | None = None
+    """File of recipes (build); what it holds already is kept, and a build that was stopped goes on."""
+    sandbox: str = "auto"
+    """Where the tests run."""
+
+    def run(self) -> int:
+        """Fetch, test and build."""
+        from rich.console import Console
+
+        from textagent_gym.domains.swe.packages import PACKAGES, find, prepare
+        from textagent_gym.domains.swe.sandbox import make_sandbox
+
+        if self.what == "build" and self.out is None:
+            raise InvalidOptionError("build needs --out, the file to write")
+        if self.count < 1:
+            raise InvalidOptionError(f"--count must be at least 1, got {self.count}")
+        console = Console(stderr=True)
+        names = list(PACKAGES) if self.packages == ("all",) else list(self.packages)
+        chosen = [find(name) for name in names]
+        sandbox = make_sandbox(self.sandbox)
+        try:
+            for package in chosen:
+                with console.status(f"{package.slug}: fetching, running its tests"):
+                    repository = prepare(package, sandbox)
+                console.print(f"{package.slug}: {package.lines} lines, {len(repository.tests)} tests", highlight=False)
+                if self.out is not None and self.what == "build":
+                    self._build(repository, sandbox, self.out)
+        finally:
+            sandbox.close()
+        return 0
+
+    def _build(self, repository: object, sandbox: object, out: Path) -> None:
+        """Add recipes of a package to the file, one by one."""
+        from textagent_gym.cli.progress import bar
+        from textagent_gym.domains.swe.builder import Recipe, Tally, build, read_recipe
+        from textagent_gym.domains.swe.packages import Repository
+        from textagent_gym.domains.swe.sandbox import Sandbox
+
+        assert isinstance(repository, Repository)
+        assert isinstance(sandbox, Sandbox)
+        slug = repository.package.slug
+        lines = out.read_text(encoding="utf-8").splitlines() if out.is_file() else []
+        try:
+            known = [recipe for recipe in map(read_recipe, lines) if recipe.package == slug]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidOptionError(f"{out} is no file of recipes: {error}") from error
+        out.parent.mkdir(parents=True, exist_ok=True)
+        wanted = self.count - len(known)
+        if wanted < 1:
+            return
+        with bar(f"Making tasks of {slug}", wanted) as done, open(out, "a", encoding="utf-8") as file:
+
+            def add(recipe: Recipe, tally: Tally) -> None:
+                file.write(recipe.to_json() + "\n")
+                file.flush()
+                done(tally.kept)
+
+            build(repository, sandbox, wanted, known=frozenset(recipe.key for recipe in known), progress=add)
