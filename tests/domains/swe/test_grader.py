@@ -384,7 +384,7 @@ def test_twins_expect_something_else_and_stand_where_the_original_stood() -> Non
         twins.setdefault(function, {})[number] = ["[1-2]"] if "two" in function else [""]
     orders = set()
     for seed in range(40):
-        made = rewrite({"t.py": SUITE}, HIDDEN, twins, 9, random.Random(seed))
+        made = rewrite({"t.py": SUITE}, HIDDEN, functions, twins=twins, count=9, draw=random.Random(seed))
         text = made.files["t.py"]
         module = ast.parse(text)
         top = [node.name for node in module.body if isinstance(node, ast.FunctionDef)]
@@ -409,7 +409,7 @@ def test_a_twin_is_never_its_original() -> None:
 
 
 def test_without_twins_a_test_fails_by_its_own_words() -> None:
-    made = rewrite({"t.py": SUITE}, HIDDEN, {}, 9, random.Random(0))
+    made = rewrite({"t.py": SUITE}, HIDDEN, ["t.py::test_one"], twins={}, count=9, draw=random.Random(0))
     assert made.names == {test: test for test in HIDDEN}
     assert len(made.must_fail) == 1
     assert made.must_fail[0].partition("::")[2] in made.files["t.py"]

@@ -212,6 +212,7 @@ def run_all(
         test_files=only or repository.test_files,
         paths=repository.package.paths,
         maxfail=maxfail,
+        explain=bool(maxfail),
         seconds=_SECONDS,
     )
 

@@ -112,6 +112,7 @@ def run_tests(
     paths: Sequence[str],
     must_fail: Sequence[str] = (),
     maxfail: int = 0,
+    explain: bool = False,
     seconds: float = 300.0,
 ) -> TestRun:
     """Run tests of a tree in a fresh sandbox.
@@ -125,6 +126,7 @@ def run_tests(
         paths: folders that are importable, below the root.
         must_fail: ids of tests that fail unless the report is forged.
         maxfail: stop after so many failures; 0 for never.
+        explain: say in messages what an assertion was about, which takes longer.
         seconds: for everything.
     """
     request = {
@@ -132,6 +134,7 @@ def run_tests(
         "files": list(test_files),
         "paths": list(paths),
         "maxfail": maxfail,
+        "explain": explain,
         "seconds": seconds,
     }
     answer = sandbox.execute(
@@ -139,7 +142,6 @@ def run_tests(
         files,
         program=Path(runner.__file__),
         message=json.dumps(request).encode(),
-        environment={},
         timeout=seconds + 10,
     )
     if answer is None:
@@ -206,30 +208,29 @@ def grade(
     if not allowed:
         return Grade(missing=tuple(fail_to_pass))
 
-    hidden = {test.partition("[")[0] for test in fail_to_pass}
-    renamed = [test for test in (*fail_to_pass, *pass_to_pass) if test.partition("[")[0] in hidden]
+    hidden = sorted({test.partition("[")[0] for test in fail_to_pass})
 
     def run(wanted: Sequence[str]) -> TestRun:
-        made = rewrite(tests, renamed, twins, TWINS, new_draw())
-        used = {test.partition("::")[0] for test in (*wanted, *made.must_fail)}
+        made = rewrite(tests, wanted, hidden, twins=twins, count=TWINS, draw=new_draw())
         found = run_tests(
             sandbox,
             layers,
             {**{name: text.encode() for name, text in made.files.items()}, **allowed},
-            [*(made.names.get(test, test) for test in wanted), *made.must_fail],
-            test_files=sorted(used),
+            [*made.names.values(), *made.twins],
+            test_files=sorted({test.partition("::")[0] for test in (*wanted, *made.twins)}),
             paths=paths,
             must_fail=made.must_fail,
             seconds=seconds,
         )
-        original = {now: test for test, now in made.names.items()}
-        return replace(found, passed=frozenset(original.get(test, test) for test in found.passed))
+        return replace(found, passed=frozenset(test for test, now in made.names.items() if now in found.passed))
 
     first = run(fail_to_pass)
     repaired = tuple(test for test in fail_to_pass if test in first.passed)
-    missing = tuple(test for test in fail_to_pass if test not in first.passed)
     if not repaired or first.forged or first.timed_out:
         return Grade((), tuple(fail_to_pass), (), first.forged, first.timed_out)
-    second = run(pass_to_pass) if pass_to_pass else TestRun()
+    # The repaired ones once more, among their twins: without them nothing would be known of this report.
+    second = run([*pass_to_pass, *fail_to_pass])
+    repaired = tuple(test for test in repaired if test in second.passed)
+    missing = tuple(test for test in fail_to_pass if test not in repaired)
     broken = tuple(test for test in pass_to_pass if test not in second.passed)
     return Grade(repaired, missing, broken, second.forged, second.timed_out)

@@ -343,6 +343,8 @@ def _measure(package: Package, root: Path, sandbox: Sandbox) -> dict[str, object
             why = runs[-1].forged or "they take too long"
             raise PackageError(f"the tests of {package.slug} do not run here: {why}")
     passed = frozenset.intersection(*(run.passed for run in runs))
+    if not passed:
+        raise PackageError(f"no test of {package.slug} passes here three times in a row")
     used = sorted({test.partition("::")[0] for test in passed})
     return {"tests": sorted(passed), "test_files": used}
 

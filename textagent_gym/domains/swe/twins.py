@@ -12,7 +12,6 @@ import ast
 import copy
 import random
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +25,7 @@ _WORDS = (
     "again", "as_well", "before", "both", "by_default", "empty", "first", "in_order", "last", "later", "longer", "many",
     "mixed", "more", "nested", "none", "once", "one", "only", "other", "shorter", "simple", "single", "twice", "two",
 )  # fmt: skip
+_MOST_TESTS = 100  # Of the twins of a function, in one run.
 _VARIANTS = 3  # Other results that are tried for each value.
 
 Twins = Mapping[str, Mapping[int, Sequence[str]]]
@@ -41,61 +41,74 @@ class Rewritten:
 
     Attributes:
         files: texts by path.
-        names: by id of each hidden test, its id now.
-        must_fail: ids of tests that fail on working code.
+        names: by id of each test that is run, its id now.
+        twins: ids of the twins' tests, which are run too.
+        must_fail: those of them that fail on working code.
     """
 
     files: Mapping[str, str]
     names: Mapping[str, str]
+    twins: tuple[str, ...]
     must_fail: tuple[str, ...]
 
 
 def rewrite(
-    tests: Mapping[str, str], hidden: Iterable[str], twins: Twins, count: int, draw: random.Random
+    tests: Mapping[str, str],
+    run: Iterable[str],
+    hidden: Iterable[str],
+    *,
+    twins: Twins,
+    count: int,
+    draw: random.Random,
 ) -> Rewritten:
-    """Put hidden tests among their twins.
+    """Put hidden tests among their twins, each with as many tests as the hidden one.
 
     Args:
         tests: texts of the test files by path.
-        hidden: ids of the hidden tests, and of all others of the same functions.
+        run: ids of the tests that are to run.
+        hidden: test functions that are hidden.
         twins: which twins there are.
-        count: twins in all, at least; shared out among the functions.
+        count: twins in all, shared out among the functions; fewer where each has many tests.
         draw: decides on names, order, and which twins are taken.
     """
-    by_function: dict[str, list[str]] = defaultdict(list)
-    for test in hidden:
-        by_function[test.partition("[")[0]].append(test)
-    share = -(-count // max(1, sum(function in twins for function in by_function)))
-    files = dict(tests)
+    suffixes: dict[str, list[str]] = {function: [] for function in hidden}
     names: dict[str, str] = {}
+    for test in run:
+        function = test.partition("[")[0]
+        names[test] = test
+        if function in suffixes:
+            suffixes[function].append(test[len(function) :])
+    share = -(-count // max(1, len(suffixes)))
+    files = dict(tests)
+    also: list[str] = []
     must_fail: list[str] = []
-    for function, ids in by_function.items():
+    for function, own in suffixes.items():
         file, *path = function.split("::")
-        known = twins.get(function, {})
+        known = {number: failing for number, failing in twins.get(function, {}).items() if set(failing) & set(own)}
         node = _find(files[file], path)
         if not known or node is None:
-            names.update((test, test) for test in ids)
             continue
         fresh = _fresh_names(files[file], draw)
-        chosen = draw.sample(sorted(known), min(share, len(known)))
-        versions = [_named(node, own := next(fresh))]
+        chosen = draw.sample(sorted(known), min(share, max(1, _MOST_TESTS // len(own)), len(known)))
+        versions = [_named(node, name := next(fresh))]
         prefix = "::".join([file, *path[:-1]])
-        names.update((test, f"{prefix}::{own}{test[len(function) :]}") for test in ids)
+        names.update((function + suffix, f"{prefix}::{name}{suffix}") for suffix in own)
         for number in chosen:
-            name = next(fresh)
-            versions.append(_named(twin(node, number), name))
-            must_fail += [f"{prefix}::{name}{suffix}" for suffix in known[number]]
+            versions.append(_named(twin(node, number), name := next(fresh)))
+            also += [f"{prefix}::{name}{suffix}" for suffix in own]
+            must_fail += [f"{prefix}::{name}{suffix}" for suffix in own if suffix in known[number]]
         draw.shuffle(versions)
         files[file] = _replace(files[file], node, versions)
     if not must_fail:  # No test can be copied: one that fails by its own words has to do.
-        file = next(iter(by_function)).partition("::")[0]
+        file = next(iter(suffixes)).partition("::")[0]
         name = next(_fresh_names(files[file], draw))
         number = draw.randrange(10**6)
         files[file] += (
             f"\n\ndef {name}():\n    value = {number}\n    assert value == {number + draw.randrange(1, 99)}\n"
         )
+        also.append(f"{file}::{name}")
         must_fail.append(f"{file}::{name}")
-    return Rewritten(files, names, tuple(must_fail))
+    return Rewritten(files, names, tuple(also), tuple(must_fail))
 
 
 def all_twins(tests: Mapping[str, str], functions: Iterable[str]) -> tuple[dict[str, str], dict[str, tuple[str, int]]]:

@@ -22,6 +22,7 @@ Changes = dict[str, bytes | None]
 
 _LARGEST_FILE = 1 << 20
 _MOST_FILES = 2000
+_LONGEST_ANSWER = 1 << 26
 
 
 class SandboxError(TextAgentError, RuntimeError):
@@ -103,18 +104,18 @@ class Sandbox(ABC):
         *,
         program: Path,
         message: bytes,
-        environment: Mapping[str, str],
         timeout: float,
     ) -> bytes | None:
-        """Run a Python program of ours on a fresh tree that nobody else has touched.
+        """Ask a Python program of ours about a fresh tree that nobody else has touched.
 
         Args:
             layers: of the tree.
             files: written over it.
-            program: file of the program; it gets `message` on standard input, and the number of a file descriptor to
-                answer on as its argument.
-            message: for the program.
-            environment: variables.
+            program: file of the program. It reads messages on standard input, answers each on the file descriptor that
+                its first argument names, and finds the tree in the folder that its second argument names; see
+                `converse` for the form of messages. It sends an empty one when it is ready, and may be started once for
+                many questions.
+            message: the question.
             timeout: seconds.
 
         Returns:
@@ -143,7 +144,7 @@ class Shell:
         word = secrets.token_hex(16)
         script = f"eval {shlex.quote(command)} </dev/null; printf '\\n{word} %s\\n' \"$?\"\n"
         deadline = time.monotonic() + timeout
-        if not self._write(script.encode(), deadline):
+        if not write_all(self._stdin, script.encode(), deadline):
             return Result("", None, timed_out=time.monotonic() >= deadline)
         collected = _Ends(self._keep)
         marker = f"\n{word} ".encode()
@@ -161,18 +162,6 @@ class Shell:
             if not data:
                 return Result(collected.text(), None)
             collected.add(data)
-
-    def _write(self, data: bytes, deadline: float) -> bool:
-        view = memoryview(data)
-        while view:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([], [self._stdin], [], left)[1]:
-                return False
-            try:
-                view = view[os.write(self._stdin, view[:4096]) :]
-            except BrokenPipeError:
-                return False
-        return True
 
     def close(self) -> None:
         """Close both ends."""
@@ -216,6 +205,58 @@ class _Ends:
             middle = f"\n[... {self._left_out} bytes left out ...]\n".encode()
             return (self._head + middle + self._tail).decode(errors="replace")
         return (self._head + self._tail).decode(errors="replace")
+
+
+def converse(stdin: int, answers: int, message: bytes, timeout: float) -> bytes | None:
+    """Send a message and read the answer; both begin with their length in 8 bytes.
+
+    Returns:
+        the answer, or `None` when the time is up or the other side has ended.
+    """
+    deadline = time.monotonic() + timeout
+    if not write_all(stdin, len(message).to_bytes(8, "big") + message, deadline):
+        return None
+    head = _read_exactly(answers, 8, deadline)
+    length = int.from_bytes(head or b"", "big")
+    return None if head is None or length > _LONGEST_ANSWER else _read_exactly(answers, length, deadline)
+
+
+def wait_until_ready(answers: int, timeout: float = 60.0) -> None:
+    """Wait for the empty message of a program that has started.
+
+    Raises:
+        SandboxError: it does not come.
+    """
+    if _read_exactly(answers, 8, time.monotonic() + timeout) != bytes(8):
+        raise SandboxError("the program that runs tests has not started in the sandbox")
+
+
+def write_all(descriptor: int, data: bytes, deadline: float) -> bool:
+    """Write everything; `False` if that is not possible in time."""
+    view = memoryview(data)
+    while view:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([], [descriptor], [], left)[1]:
+            return False
+        try:
+            view = view[os.write(descriptor, view[:4096]) :]
+        except BrokenPipeError:
+            return False
+    return True
+
+
+def _read_exactly(descriptor: int, length: int, deadline: float) -> bytes | None:
+    parts: list[bytes] = []
+    while length:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            return None
+        data = os.read(descriptor, min(length, 1 << 16))
+        if not data:
+            return None
+        parts.append(data)
+        length -= len(data)
+    return b"".join(parts)
 
 
 def plain_files(folder: Path) -> dict[str, bytes]:

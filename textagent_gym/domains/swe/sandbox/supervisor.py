@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
-_MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 2, 4, 16384, 1 << 18
+_MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_SHARED = 2, 4, 4096, 16384, 1 << 18, 1 << 20
 _MNT_DETACH = 2
 ANSWER = 100
 """Number of the file descriptor that a program answers on."""
@@ -33,8 +33,8 @@ def _check(result: int, what: str) -> None:
         raise OSError(error, f"{what}: {os.strerror(error)}")
 
 
-def enter_namespaces() -> None:
-    """Become root of a user namespace, with mounts of our own."""
+def enter_namespaces(folder: str) -> None:
+    """Become root of a user namespace, with mounts of our own; those below a folder reach programs that are running."""
     user, group = os.geteuid(), os.getegid()
     _check(_libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS), "unshare")
     with contextlib.suppress(OSError):
@@ -42,6 +42,8 @@ def enter_namespaces() -> None:
     Path("/proc/self/uid_map").write_text(f"0 {user} 1", encoding="ascii")
     Path("/proc/self/gid_map").write_text(f"0 {group} 1", encoding="ascii")
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE, None)
+    _mount(folder, folder, None, _MS_BIND, None)
+    _mount("none", folder, None, _MS_SHARED, None)
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None) -> None:
@@ -141,7 +143,7 @@ def main() -> None:
     line = socket.socket(fileno=0)
     children = Children()
     try:
-        enter_namespaces()
+        enter_namespaces(sys.argv[1])
         line.send(b"{}")
     except OSError as error:
         line.send(json.dumps({"error": str(error)}).encode())
