@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -102,6 +103,23 @@ def test_a_closed_sandbox_leaves_nothing(tree: list[Path], tmp_path: Path, monke
         box.close()
         assert set(os.listdir(tmp_path)) == before
         assert processes("sleep 65432") == []
+
+
+def test_a_forgotten_sandbox_leaves_nothing_either(tmp_path: Path) -> None:
+    script = (
+        "from textagent_gym.domains.swe.sandbox import make_sandbox\n"
+        f"box = make_sandbox('bubblewrap'); box.begin([{str(tmp_path)!r}], {{}})\n"
+        "print(box.run('sleep 87654 & echo fine', 10).output, end='')\n"
+    )
+    (tmp_path / "tmp").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    if "SandboxError" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.stdout == "fine\n", done.stderr
+    assert os.listdir(tmp_path / "tmp") == []
+    assert processes("sleep 87654") == []
 
 
 def test_wrong_names_and_auto() -> None:

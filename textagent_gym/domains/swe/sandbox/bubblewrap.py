@@ -20,6 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,8 @@ class BubblewrapSandbox(Sandbox):
             start_new_session=True,  # Ctrl-C is for us.
         )
         theirs.close()
+        # Also runs where nobody calls `close`.
+        self._release = weakref.finalize(self, _release, self._line, self._supervisor, self._group, self._folder)
         self._shell: Shell | None = None
         self._shell_pid = 0
         self._grader: _Grader | None = None
@@ -267,14 +270,19 @@ class BubblewrapSandbox(Sandbox):
         with contextlib.suppress(SandboxError, OSError):
             self._end_shell()
             self._end_grader()
-        self._line.close()
-        try:
-            self._supervisor.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._supervisor.kill()
-            self._supervisor.wait()
-        self._group.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._release()
+
+
+def _release(line: socket.socket, process: subprocess.Popen[bytes], group: ControlGroup, folder: Path) -> None:
+    """End the supervisor, and with it all mounts and processes, and remove what is left."""
+    line.close()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    group.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _setenv(environment: Mapping[str, str]) -> list[str]:

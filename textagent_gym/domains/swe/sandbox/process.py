@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -40,6 +41,8 @@ class ProcessSandbox(Sandbox):
         self._tools = toolbox(cache_folder() / "swe")
         self._group = ControlGroup(self.limits)
         self._folder = Path(tempfile.mkdtemp(prefix="textagent-"))
+        # Also runs where nobody calls `close`.
+        self._release = weakref.finalize(self, _release, self._group, self._folder)
         self._shell: Shell | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: dict[str, str] = {}
@@ -168,8 +171,12 @@ class ProcessSandbox(Sandbox):
 
     def close(self) -> None:
         self._end_shell()
-        self._group.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._release()
+
+
+def _release(group: ControlGroup, folder: Path) -> None:
+    group.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copy(layers: Sequence[Path], root: Path) -> None:
