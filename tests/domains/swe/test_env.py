@@ -218,7 +218,7 @@ def test_tools_as_functions(make) -> None:
     assert call("view", path=".")[0].splitlines() == [".git/", "README.md", "measures/", "pyproject.toml", "tests/"]
     said, valid = call("view", path="measures/sizes.py", first=3, last=4)
     assert valid
-    assert said.splitlines()[0] == "[measures/sizes.py, lines 3 to 4 of 44]"
+    assert said.splitlines()[0] == "[measures/sizes.py, lines 3 to 4 of 41]"
     assert call("search", pattern=r"def (to|from)_roman")[0].splitlines()[-1] == "2 lines match."
     assert call("create", path="new/file.py", content="x = 1\n") == ("new/file.py has been written.", True)
     assert call("replace", path="new/file.py", old="x = 1", new="x = 2\ny = 3")[1]
