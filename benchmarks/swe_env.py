@@ -55,6 +55,7 @@ def here(env: gymnasium.Env[str, str], index: int) -> None:
 def plain(task: SWETask) -> None:
     """The same with a copy and processes."""
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(task.repository.package.paths)}
+    variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # As in the sandbox.
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         for layer in reversed(task.layers):

@@ -64,6 +64,7 @@ def test_hidden_tests_are_cut_out() -> None:
         "class B:\n    def test_c(self):\n        assert 1\n\n    def d(self):\n        pass\n"
     )
     assert hide(source, {"test_a"}) == source.replace("@x.y\ndef test_a():\n    pass\n", "")
+    assert "test_c" not in hide(source + "\n\nclass D(B):\n    pass\n", {"D::test_c"})
     cut = hide(source, {"B::test_c", "test_a"})
     assert "test_c" not in cut
     assert "test_a" not in cut

@@ -402,6 +402,13 @@ def test_twins_expect_something_else_and_stand_where_the_original_stood() -> Non
     assert orders == {0, 1, 2, 3}
 
 
+def test_inherited_tests_have_no_twins() -> None:
+    source = "class A:\n    def test_x(self):\n        assert f() == 1\n\n\nclass B(A):\n    pass\n"
+    files, known = all_twins({"t.py": source}, ["t.py::A::test_x", "t.py::B::test_x"])
+    assert files == {"t.py": source}
+    assert known == {}
+
+
 def test_a_twin_is_never_its_original() -> None:
     function = next(node for node in ast.parse(SUITE).body if isinstance(node, ast.FunctionDef))
     texts = {ast.unparse(twin(function, number)) for number in range(30)}

@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -200,16 +200,14 @@ def _try(repository: Repository, sandbox: Sandbox, recipe: Recipe, tally: Tally)
     return Recipe(recipe.package, recipe.file, recipe.mutation, tuple(sorted(failed)), symptoms)
 
 
-def run_all(
-    repository: Repository, sandbox: Sandbox, changed: Changes, maxfail: int = 0, only: Sequence[str] = ()
-) -> TestRun:
-    """Run all tests of a package, or those of some files only, with some files changed."""
+def run_all(repository: Repository, sandbox: Sandbox, changed: Changes, maxfail: int = 0) -> TestRun:
+    """Run all tests of a package with some files changed."""
     return run_tests(
         sandbox,
         [repository.root],
         changed,
         None,
-        test_files=only or repository.test_files,
+        test_files=repository.test_files,
         paths=repository.package.paths,
         maxfail=maxfail,
         explain=bool(maxfail),

@@ -216,8 +216,12 @@ def _other(value: object, draw: random.Random) -> str | int | float | bool:
 
 
 def _find(source: str, path: Sequence[str]) -> ast.FunctionDef | None:
-    """A test function by the names of its classes and its own."""
-    body: list[ast.stmt] = ast.parse(source).body
+    """A test function by the names of its classes and its own; `None` for one that is inherited or called by others."""
+    module = ast.parse(source)
+    body: list[ast.stmt] = module.body
+    bases = {ast.unparse(b) for node in ast.walk(module) if isinstance(node, ast.ClassDef) for b in node.bases}
+    if bases & set(path[:-1]) or re.search(rf"(?<!def )\b{re.escape(path[-1])}\b", source):
+        return None
     for name in path:
         matching = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name]
         if not matching:
