@@ -20,6 +20,7 @@ import tyro
 from textagent_gym.domains.alfworld.data import find_games
 from textagent_gym.domains.alfworld.engine import bits
 from textagent_gym.domains.alfworld.game import Game, read_game
+from textagent_gym.domains.alfworld.rooms import kind
 from textagent_gym.domains.alfworld.tasks import official_type
 
 TABLE = Path(__file__).with_name("rooms.json")
@@ -37,11 +38,6 @@ class Config:
     """Which of them."""
     out: Path = TABLE
     """The table."""
-
-
-def kind(name: str) -> str:
-    """What a thing is: its name without its number."""
-    return name.rpartition(" ")[0]
 
 
 class Fit:

@@ -16,3 +16,8 @@ def room_table() -> dict[str, Any]:
     """The table: "rooms" by kind of room, "receptacles" and "objects" by kind of thing."""
     text = files("textagent_gym.domains.alfworld").joinpath("rooms.json").read_text(encoding="utf-8")
     return json.loads(text)  # type: ignore[no-any-return]
+
+
+def kind(name: str) -> str:
+    """What a thing is: its name without its number."""
+    return name.rpartition(" ")[0]

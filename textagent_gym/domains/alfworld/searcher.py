@@ -16,7 +16,7 @@ from math import prod
 
 from textagent_gym.domains.alfworld.engine import PROCESSES, PUT
 from textagent_gym.domains.alfworld.game import Dialect
-from textagent_gym.domains.alfworld.rooms import PROCESSORS, room_table
+from textagent_gym.domains.alfworld.rooms import PROCESSORS, kind, room_table
 
 _NUMBERS = {"two": 2, "three": 3, "four": 4}
 _COUNT = "|".join(_NUMBERS)
@@ -72,11 +72,6 @@ def wishes(task: str) -> tuple[Wish, ...]:
         else:
             found.append(Wish(word["thing"], word["target"]))
     return tuple(found)
-
-
-def kind(name: str) -> str:
-    """What a thing is: its name without its number."""
-    return name.rpartition(" ")[0]
 
 
 @dataclass(slots=True)

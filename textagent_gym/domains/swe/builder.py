@@ -116,15 +116,15 @@ def build(
 def _candidates(repository: Repository) -> Iterator[tuple[str, Mutation]]:
     """All mutations of a package: kinds take turns, and within a kind functions do, in orders drawn by hashing."""
     groups: dict[str, dict[str, list[tuple[str, str, Mutation]]]] = defaultdict(lambda: defaultdict(list))
+    sources: dict[str, str] = {}
     for file in repository.source_files:
-        source = (repository.root / file).read_text(encoding="utf-8")
+        source = sources[file] = (repository.root / file).read_text(encoding="utf-8")
         owners = _owners(source)
         for mutation in mutations(source):
             owner = f"{file}:{owners(mutation.start)}"
             drawn = _drawn(f"{file}/{mutation.start}/{mutation.end}/{mutation.text}")
             groups[mutation.kind][owner].append((drawn, file, mutation))
     used: Counter[str] = Counter()
-    sources: dict[str, str] = {}
     while groups:
         for kind in sorted(groups):
             owners_left = groups[kind]
@@ -138,8 +138,7 @@ def _candidates(repository: Repository) -> Iterator[tuple[str, Mutation]]:
                 del groups[kind]
             _, file, mutation = choice
             used[owner] += 1
-            source = sources.setdefault(file, (repository.root / file).read_text(encoding="utf-8"))
-            if mutation.parses(source):
+            if mutation.parses(sources[file]):
                 yield file, mutation
 
 
@@ -196,7 +195,7 @@ def _try(repository: Repository, sandbox: Sandbox, recipe: Recipe, tally: Tally)
             tally.flaky += 1
             return None
     (failed,) = failures
-    symptoms = describe(repository, failed, messages)
+    symptoms = describe(failed, messages)
     return Recipe(recipe.package, recipe.file, recipe.mutation, tuple(sorted(failed)), symptoms)
 
 
@@ -219,7 +218,7 @@ _ASSERTION = re.compile(r"^    (assert .*|with pytest\.raises.*|self\.assert\w+\
 _OUTCOME = re.compile(r"^E +(.*)$", re.MULTILINE)
 
 
-def describe(repository: Repository, failed: frozenset[str], messages: dict[str, str]) -> str:
+def describe(failed: frozenset[str], messages: dict[str, str]) -> str:
     """What goes wrong, in the words of the interpreter: what was expected to hold, and what happened instead."""
     parts: list[str] = []
     for test in sorted(failed):

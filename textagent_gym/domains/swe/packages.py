@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import tarfile
-import tempfile
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import urljoin
 
-from textagent_gym.cache import cache_folder
+from textagent_gym.cache import cache_folder, made_whole
 from textagent_gym.domains.swe.grader import run_tests
 from textagent_gym.domains.swe.sandbox.base import Sandbox
 from textagent_gym.errors import InvalidOptionError, TextAgentError
@@ -239,21 +238,13 @@ def unpack(package: Package) -> Path:
     root = folder / (f"{package.slug}-{_digest(Path(package.folder))}" if package.folder else package.slug)
     if root.is_dir():
         return root
-    folder.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(dir=folder, prefix=f".{package.slug}-"))
-    try:
+    with made_whole(root) as part:
         if package.folder:
             left_out = shutil.ignore_patterns(*_LEFT_OUT)
             shutil.copytree(package.folder, part, dirs_exist_ok=True, ignore=left_out, ignore_dangling_symlinks=True)
         else:
             _extract(_fetch(package), part)
         compile_sources(part, part / package.sources)
-        part.chmod(0o755)
-        part.rename(root)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        if not root.is_dir():  # Otherwise somebody else has made it meanwhile.
-            raise
     return root
 
 

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from textagent_gym.cache import cache_folder
+from textagent_gym.cache import cache_folder, made_whole
 from textagent_gym.difficulty import Complexity
 from textagent_gym.domains.swe import packages
 from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, read_recipe, run_all, statement
@@ -225,9 +225,7 @@ def _write(recipes: tuple[Recipe, ...], repository: Repository, folder: Path, sa
     """Write a task's layers: "source" with the mistakes, "agent" with what else the agent sees otherwise."""
     changed = _with_mistakes(recipes, repository)
     failing = _failing(recipes, repository, changed, sandbox)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".task-"))
-    try:
+    with made_whole(folder) as part:
         for name, text in changed.items():
             target = part / "source" / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -243,13 +241,8 @@ def _write(recipes: tuple[Recipe, ...], repository: Repository, folder: Path, sa
         _commit([part / "agent", part / "source", repository.root], part / "agent")
         record = {"fail_to_pass": failing, "twins": _twins(repository, changed, failing, sandbox)}
         (part / "task.json").write_text(json.dumps(record), encoding="utf-8")
-        for path in (part, part / "agent", part / "source"):
+        for path in (part / "agent", part / "source"):
             path.chmod(0o755)
-        part.rename(folder)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        if not folder.is_dir():  # Otherwise somebody else has made it meanwhile.
-            raise
 
 
 def _with_mistakes(recipes: tuple[Recipe, ...], repository: Repository) -> dict[str, str]:

@@ -7,11 +7,11 @@ import hashlib
 import os
 import shutil
 import sys
-import tempfile
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from textagent_gym.cache import made_whole
 from textagent_gym.domains.swe.sandbox.base import SandboxError
 
 _PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
@@ -36,19 +36,13 @@ def toolbox(parent: Path) -> Path:
     folder = parent / f"toolbox-{hashlib.sha256(versions.encode()).hexdigest()[:12]}"
     if folder.is_dir():
         return folder
-    parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(dir=parent, prefix=".toolbox-"))
-    for package in packages:
-        for file in package.files or ():
-            if ".." not in file.parts and "__pycache__" not in file.parts:
-                (part / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(str(file.locate()), part / file)
-    compileall.compile_dir(str(part), quiet=2, workers=1)
-    part.chmod(0o755)
-    try:
-        part.rename(folder)
-    except OSError:  # Somebody else has made it meanwhile.
-        shutil.rmtree(part)
+    with made_whole(folder) as part:
+        for package in packages:
+            for file in package.files or ():
+                if ".." not in file.parts and "__pycache__" not in file.parts:
+                    (part / file).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(str(file.locate()), part / file)
+        compileall.compile_dir(str(part), quiet=2, workers=1)
     return folder
 
 
