@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from textagent_gym.domains.swe.sandbox import SANDBOXES, Sandbox, SandboxError, make_sandbox
+from textagent_gym.domains.swe.sandbox.choose import SAFE
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
-
-SAFE = ("bubblewrap",)
-"""Sandboxes that keep an agent in."""
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +25,9 @@ def task(tasks: BuiltTasks) -> SWETask:
 
 def _open(name: str) -> Sandbox:
     try:
-        return make_sandbox(name)
+        box = make_sandbox(name)
+        box.begin((), {})  # An engine may be here, and no image for it.
+        return box
     except SandboxError as error:
         pytest.skip(str(error))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import secrets
 import select
 import shlex
@@ -10,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from textagent_gym.errors import TextAgentError
 
@@ -77,20 +78,55 @@ class Sandbox(ABC):
 
     name: str
 
+    @property
+    def platform(self) -> str:
+        """What decides on the outcome of a test, in a short word: the same word, the same interpreter and libraries."""
+        return f"python{platform.python_version()}"
+
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
+        self._shell: Shell | None = None
 
     @abstractmethod
-    def begin(self, layers: Sequence[Path], environment: Mapping[str, str]) -> None:
-        """A fresh tree and a fresh shell in it; what was there before is gone, processes included."""
+    def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
+        """A fresh tree and a fresh shell in it; what was there before is gone, processes included.
 
-    @abstractmethod
+        Args:
+            layers: of the tree.
+            environment: variables of the shell.
+            image: of a container, which holds the tree below the layers at `ROOT`; only engines of containers have it.
+
+        Raises:
+            SandboxError: there are no images here, or not this one.
+        """
+
     def run(self, command: str, timeout: float) -> Result:
         """Run a command in the shell, which keeps its folder and variables from one command to the next.
 
         A command that takes longer than `timeout` seconds is ended with all its processes, and the shell with it; the
         files stay, and the next command gets a new shell.
         """
+        if self._shell is None:
+            self._shell = self._start_shell()
+        result = self._shell.run(command, timeout)
+        if result.status is None:
+            self._end_shell()
+        return result
+
+    @abstractmethod
+    def _start_shell(self) -> Shell:
+        """A shell in the tree."""
+
+    def _end_shell(self) -> None:
+        """End the shell and all that it has started."""
+        if self._shell is not None:
+            self._kill_shell()
+            self._shell.close()
+            self._shell = None
+
+    @abstractmethod
+    def _kill_shell(self) -> None:
+        """End the processes of the shell."""
 
     @abstractmethod
     def changes(self) -> Changes:
@@ -207,6 +243,12 @@ class _Ends:
         return (self._head + self._tail).decode(errors="replace")
 
 
+def no_images(name: str, image: str) -> None:
+    """Refuse an image where there is no engine for it."""
+    if image:
+        raise SandboxError(f"sandbox={name!r} cannot run the image {image}; choose 'docker' or 'podman'")
+
+
 def converse(stdin: int, answers: int, message: bytes, timeout: float) -> bytes | None:
     """Send a message and read the answer; both begin with their length in 8 bytes.
 
@@ -284,18 +326,24 @@ def read_plain(name: str, folder: int) -> bytes | None:
         return stream.read(_LARGEST_FILE)
 
 
+def check_path(name: str) -> list[str]:
+    """The folders of a file's path, outermost first.
+
+    Raises:
+        SandboxError: the path leads out of the tree.
+    """
+    path = PurePosixPath(name)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise SandboxError(f"{name!r} is no path of a file in a repository")
+    return [str(parent) for parent in reversed(path.parents[:-1])]
+
+
 def write_files(root: Path, files: Changes) -> None:
     """Write files below a root that only we can change; a path that leads out of it is an error."""
     for name, content in sorted(files.items()):
-        parts = Path(name).parts
-        if not parts or name.startswith("/") or ".." in parts or "\0" in name:
-            raise SandboxError(f"{name!r} is no path of a file in a repository")
-        target = root
-        for part in parts[:-1]:
-            target = target / part
-            if target.is_symlink():
-                raise SandboxError(f"{name!r} leads through a link")
-        target = target / parts[-1]
+        if any((root / parent).is_symlink() for parent in check_path(name)):
+            raise SandboxError(f"{name!r} leads through a link")
+        target = root / name
         if target.is_symlink() or (content is None and target.exists()):
             target.unlink()
         if content is not None:

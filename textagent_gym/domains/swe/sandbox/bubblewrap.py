@@ -32,11 +32,11 @@ from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
     Limits,
-    Result,
     Sandbox,
     SandboxError,
     Shell,
     converse,
+    no_images,
     plain_files,
     wait_until_ready,
     write_files,
@@ -98,7 +98,6 @@ class BubblewrapSandbox(Sandbox):
         theirs.close()
         # Also runs where nobody calls `close`.
         self._release = weakref.finalize(self, _release, self._line, self._supervisor, self._group, self._folder)
-        self._shell: Shell | None = None
         self._shell_pid = 0
         self._grader: _Grader | None = None
         self._environment: dict[str, str] = {}
@@ -159,22 +158,14 @@ class BubblewrapSandbox(Sandbox):
         }
         return int(self._ask(request, descriptors)["pid"])
 
-    def begin(self, layers: Sequence[Path], environment: Mapping[str, str]) -> None:
+    def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
+        no_images(self.name, image)
         self._end_shell()
         self._layers = list(layers)
         self._environment = {**variables(_HOME, ROOT), **environment}
         self._mount("agent", layers)
 
-    def run(self, command: str, timeout: float) -> Result:
-        if self._shell is None:
-            self._start_shell()
-        assert self._shell is not None
-        result = self._shell.run(command, timeout)
-        if result.status is None:
-            self._end_shell()
-        return result
-
-    def _start_shell(self) -> None:
+    def _start_shell(self) -> Shell:
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
         mounted = self._folder / "agent"
@@ -186,13 +177,10 @@ class BubblewrapSandbox(Sandbox):
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
-        self._shell = Shell(ours_in, ours_out, self.limits.output)
+        return Shell(ours_in, ours_out, self.limits.output)
 
-    def _end_shell(self) -> None:
-        if self._shell is not None:
-            self._ask({"do": "kill", "pid": self._shell_pid})
-            self._shell.close()
-            self._shell = None
+    def _kill_shell(self) -> None:
+        self._ask({"do": "kill", "pid": self._shell_pid})
 
     def changes(self) -> Changes:
         upper = self._seen("agent", "upper")

@@ -24,14 +24,36 @@ def _process(limits: Limits) -> Sandbox:
     return ProcessSandbox(limits)
 
 
-SANDBOXES: dict[str, Callable[[Limits], Sandbox]] = {"bubblewrap": _bubblewrap, "process": _process}
-"""By name. "auto" takes the first that this machine can have and that keeps an agent in."""
+def _container(engine: str) -> Callable[[Limits], Sandbox]:
+    def make(limits: Limits) -> Sandbox:
+        from textagent_gym.domains.swe.sandbox.container import ContainerSandbox
 
-_SAFE = ("bubblewrap",)
+        return ContainerSandbox(engine, limits)
+
+    return make
 
 
-def make_sandbox(name: str = "auto", limits: Limits | None = None) -> Sandbox:
+SANDBOXES: dict[str, Callable[[Limits], Sandbox]] = {
+    "bubblewrap": _bubblewrap,
+    "docker": _container("docker"),
+    "podman": _container("podman"),
+    "process": _process,
+}
+"""By name."""
+
+ENGINES = ("docker", "podman")
+"""Those that run images."""
+SAFE = ("bubblewrap", *ENGINES)
+"""Those that keep an agent in; "auto" takes the first of them that this machine can have."""
+
+
+def make_sandbox(name: str = "auto", limits: Limits | None = None, *, images: bool = False) -> Sandbox:
     """A sandbox by name; `close` it in the end.
+
+    Args:
+        name: "auto" takes the first that this machine can have and that keeps an agent in.
+        limits: what commands may use.
+        images: it must be able to run trees that lie in images.
 
     Raises:
         SandboxError: this machine cannot have it; for "auto", it can have none that keeps an agent in.
@@ -43,14 +65,15 @@ def make_sandbox(name: str = "auto", limits: Limits | None = None) -> Sandbox:
             raise InvalidOptionError(f"sandbox={name!r} does not exist; choose of auto, {', '.join(SANDBOXES)}")
         return SANDBOXES[name](limits)
     reasons = []
-    for candidate in _SAFE:
+    for candidate in ENGINES if images else SAFE:
         try:
             sandbox = SANDBOXES[candidate](limits)
+            if not images:
+                sandbox.begin((), {})  # An engine may be here, and no image for it.
         except SandboxError as error:
             reasons.append(f"{candidate}: {error}")
             continue
         _log.info("sandbox='auto' is %r here%s", candidate, f" ({'; '.join(reasons)})" if reasons else "")
         return sandbox
-    raise SandboxError(
-        f"no sandbox here keeps an agent in ({'; '.join(reasons)}). With an agent you trust, say sandbox='process'."
-    )
+    trusted = "" if images else " With an agent you trust, say sandbox='process'."
+    raise SandboxError(f"no sandbox here keeps an agent in ({'; '.join(reasons)}).{trusted}")

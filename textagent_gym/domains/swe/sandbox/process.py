@@ -18,10 +18,10 @@ from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
     Limits,
-    Result,
     Sandbox,
     Shell,
     converse,
+    no_images,
     plain_files,
     wait_until_ready,
     write_files,
@@ -43,7 +43,6 @@ class ProcessSandbox(Sandbox):
         self._folder = Path(tempfile.mkdtemp(prefix="textagent-"))
         # Also runs where nobody calls `close`.
         self._release = weakref.finalize(self, _release, self._group, self._folder)
-        self._shell: Shell | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: dict[str, str] = {}
         self._original: dict[str, bytes] = {}
@@ -52,7 +51,8 @@ class ProcessSandbox(Sandbox):
     def _root(self) -> Path:
         return self._folder / "testbed"
 
-    def begin(self, layers: Sequence[Path], environment: Mapping[str, str]) -> None:
+    def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
+        no_images(self.name, image)
         self._end_shell()
         _copy(layers, self._root)
         self._original = plain_files(self._root)
@@ -64,20 +64,22 @@ class ProcessSandbox(Sandbox):
         found = {name: value.replace(ROOT, str(root)) for name, value in found.items()}
         return {**found, "PYTHONPATH": f"{found.get('PYTHONPATH', '')}:{self._tools}".lstrip(":")}
 
-    def run(self, command: str, timeout: float) -> Result:
-        if self._shell is None:
-            theirs_in, ours_in = os.pipe()
-            ours_out, theirs_out = os.pipe()
+    def _start_shell(self) -> Shell:
+        theirs_in, ours_in = os.pipe()
+        ours_out, theirs_out = os.pipe()
+        try:
             self._process = self._start(
                 ["bash", "--noprofile", "--norc"], (theirs_in, theirs_out), self._root, self._environment
             )
+        finally:
             os.close(theirs_in)
             os.close(theirs_out)
-            self._shell = Shell(ours_in, ours_out, self.limits.output)
-        result = self._shell.run(command, timeout)
-        if result.status is None:
-            self._end_shell()
-        return result
+        return Shell(ours_in, ours_out, self.limits.output)
+
+    def _kill_shell(self) -> None:
+        if self._process is not None:
+            self._kill(self._process)
+            self._process = None
 
     def _start(
         self,
@@ -108,12 +110,6 @@ class ProcessSandbox(Sandbox):
             preexec_fn=prepare,  # noqa: PLW1509 (it only writes files and sets limits)
             pass_fds=() if answers is None else (answers,),
         )
-
-    def _end_shell(self) -> None:
-        if self._shell is not None and self._process is not None:
-            self._kill(self._process)
-            self._shell.close()
-            self._shell = self._process = None
 
     def _kill(self, process: subprocess.Popen[bytes]) -> None:
         """End a process and what it has started, as far as that can be found."""
@@ -182,5 +178,6 @@ def _release(group: ControlGroup, folder: Path) -> None:
 def _copy(layers: Sequence[Path], root: Path) -> None:
     """A copy of a tree given as layers."""
     shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
     for layer in reversed(layers):
         shutil.copytree(layer, root, symlinks=True, dirs_exist_ok=True)

@@ -60,9 +60,11 @@ def _mount(source: str, target: str, kind: str | None, flags: int, options: str 
 def mount_tree(slot: str, layers: list[str], size: int, files: int) -> None:
     """Mount a tree at a slot: what is written goes into a temporary file system of a limited size."""
     _mount("tmpfs", slot, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={size},nr_inodes={files},mode=755")
-    for name in ("upper", "work", "merged", "tmp"):
+    for name in ("upper", "work", "merged", "tmp", "empty"):
         os.mkdir(f"{slot}/{name}")
-    lower = ":".join(layer.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,") for layer in layers)
+    lower = ":".join(
+        layer.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,") for layer in layers or [f"{slot}/empty"]
+    )
     options = f"lowerdir={lower},upperdir={slot}/upper,workdir={slot}/work,userxattr"
     _mount("overlay", f"{slot}/merged", "overlay", _MS_NOSUID | _MS_NODEV, options)
 

@@ -18,7 +18,8 @@ _PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 
 PYTHON = Path(os.path.realpath(sys.base_prefix))
 """Folder of the interpreter."""
-EXECUTABLE = PYTHON / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+EXECUTABLE = PYTHON / "bin" / f"python{VERSION}"
 
 
 @cache
@@ -46,7 +47,7 @@ def toolbox(parent: Path) -> Path:
     return folder
 
 
-def variables(home: str, root: str, packages: str = "") -> dict[str, str]:
+def variables(home: str, root: str) -> dict[str, str]:
     """Environment variables of every command."""
     return {
         "PATH": f"{PYTHON}/bin:/usr/local/bin:/usr/bin:/bin",
@@ -61,5 +62,4 @@ def variables(home: str, root: str, packages: str = "") -> dict[str, str]:
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "safe.directory",
         "GIT_CONFIG_VALUE_0": root,
-        **({"PYTHONPATH": packages} if packages else {}),
     }

@@ -1,0 +1,531 @@
+"""Sandboxes in containers of Docker or Podman, on this machine or wherever the engine is.
+
+Each reset takes a fresh container, started ahead of time. In it, the first process (`keeper`) unpacks the tree into a
+temporary file system of limited size, the only place beside `/tmp` where anything can be written, and commands run as a
+user without any capability, without a network, and without a way to get more. Tests are graded in further containers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import io
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tarfile
+import tempfile
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textagent_gym.cache import cache_folder
+from textagent_gym.domains.swe.sandbox import keeper
+from textagent_gym.domains.swe.sandbox.base import (
+    ROOT,
+    Changes,
+    Limits,
+    Sandbox,
+    SandboxError,
+    Shell,
+    check_path,
+    converse,
+    wait_until_ready,
+)
+from textagent_gym.domains.swe.sandbox.toolbox import VERSION, toolbox, variables
+
+if TYPE_CHECKING:
+    import docker
+
+_USER = 1000
+_HOME = "/tmp"
+_TOOLS = "/opt/textagent"
+_LABEL = "textagent-gym"
+_SPARE = 2
+_SECONDS = 120
+
+
+class ContainerSandbox(Sandbox):
+    """See the module, and `Sandbox` for what it does.
+
+    Args:
+        engine: "docker" (found by `DOCKER_HOST` and its like) or "podman" (by `CONTAINER_HOST`, or started).
+        limits: what commands may use.
+        image: with bash, git and Python 3.11 or later; `TEXTAGENT_SWE_IMAGE` by default, or else the official image of
+            the Python that runs here.
+
+    Raises:
+        SandboxError: there is no such engine, or no such image.
+    """
+
+    def __init__(self, engine: str = "docker", limits: Limits | None = None, image: str = "") -> None:
+        super().__init__(limits)
+        self.name = engine
+        self._engine = connect(engine)
+        self._base = image or os.environ.get("TEXTAGENT_SWE_IMAGE") or f"docker.io/library/python:{VERSION}-bookworm"
+        self._pool = _Pool(self._engine, self.limits)
+        # Also runs where nobody calls `close`.
+        self._release = weakref.finalize(self, self._pool.close)
+        self._container: _Container | None = None
+        self._exec: _Stream | None = None
+        self._environment: dict[str, str] = {}
+
+    @property
+    def platform(self) -> str:
+        """See `Sandbox.platform`: the image."""
+        return f"image-{self._image().rpartition(':')[2][:12]}"
+
+    def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
+        self._end_shell()
+        if self._container is not None:
+            self._pool.discard(self._container)
+            self._container = None
+        if image:
+            self._container = self._pool.start(present(self._engine, image), own=True)
+            self._environment = {"HOME": "/root", "PAGER": "cat", "TERM": "dumb", **environment}
+        else:
+            self._container = self._pool.take(self._image())
+            self._environment = _variables(environment)
+        if layers or not image:
+            self._container.unpack(_packed(layers, {}))
+
+    def _image(self) -> str:
+        return prepared(self._engine, present(self._engine, self._base))
+
+    def _start_shell(self) -> Shell:
+        assert self._container is not None
+        # Of all processes, those of the agent go first where memory runs out.
+        line = "echo 900 2>/dev/null >/proc/self/oom_score_adj; exec bash --noprofile --norc 2>&1"
+        self._exec = self._container.execute(["bash", "-c", line], self._environment, ROOT)
+        return Shell(self._exec.stdin, self._exec.stdout, self.limits.output)
+
+    def _end_shell(self) -> None:
+        try:
+            super()._end_shell()
+        finally:
+            self._shell = self._exec = None
+
+    def _kill_shell(self) -> None:
+        if self._container is not None:
+            with contextlib.suppress(SandboxError):  # It has ended already.
+                self._container.ask("kill")
+
+    def changes(self) -> Changes:
+        assert self._container is not None
+        line, _, rest = self._container.ask("changes").partition(b"\n")
+        found: Changes = {}
+        for name, length in sorted(json.loads(line).items()):
+            found[name] = None if length is None else rest[:length]
+            rest = rest[length or 0 :]
+        return found
+
+    def execute(
+        self,
+        layers: Sequence[Path],
+        files: Changes,
+        *,
+        program: Path,
+        message: bytes,
+        timeout: float,
+    ) -> bytes | None:
+        container = self._pool.take(self._image())
+        try:
+            container.unpack(_packed(layers, files))
+            line = 'exec python -P -c "$0" 3 "$1" 3>&1 1>/dev/null 2>&1'
+            source = program.read_text(encoding="utf-8")
+            stream = container.execute(["bash", "-c", line, source, ROOT], _variables({}), "/")
+            try:
+                wait_until_ready(stream.stdout)
+                return converse(stream.stdin, stream.stdout, message, timeout)
+            finally:
+                stream.close()
+        finally:
+            self._pool.discard(container)
+
+    def close(self) -> None:
+        with contextlib.suppress(SandboxError, OSError):
+            self._end_shell()
+        self._container = None
+        self._release()
+
+
+class _Stream:
+    """A connection to a process in a container: a file descriptor to write to, and one to read from."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._socket: socket.socket = getattr(connection, "_sock", connection)
+        self._socket.settimeout(None)
+        read_end, self.stdin = os.pipe()
+        self.stdout, write_end = os.pipe()
+        for work in (self._send, read_end), (self._receive, write_end):
+            threading.Thread(target=work[0], args=work[1:], daemon=True).start()
+
+    def _send(self, source: int) -> None:
+        with contextlib.suppress(OSError), os.fdopen(source, "rb", buffering=0) as stream:
+            while data := stream.read(1 << 16):
+                self._socket.sendall(data)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _receive(self, target: int) -> None:
+        """Frames: which stream (1 for standard output), three zeros, the length in four bytes, the bytes."""
+        with contextlib.suppress(OSError), os.fdopen(target, "wb", buffering=0) as stream:
+            data = b""
+            while part := self._socket.recv(1 << 16):
+                data += part
+                while len(data) >= 8 and len(data) >= (end := 8 + int.from_bytes(data[4:8], "big")):
+                    view = memoryview(data)[8:end]
+                    while view:
+                        view = view[stream.write(view) :]
+                    data = data[end:]
+        with contextlib.suppress(OSError):
+            self._socket.close()
+            if response := getattr(self._connection, "_response", None):
+                response.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        for descriptor in (self.stdin, self.stdout):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+
+class _Container:
+    """A container that is running."""
+
+    def __init__(self, engine: docker.DockerClient, limits: Limits, image: str, *, own: bool) -> None:
+        from docker.types import Ulimit
+
+        self._api = engine.api
+        self._user = 0 if own else _USER
+        space = f"rw,nosuid,nodev,exec,size={limits.disk << 20},mode=1777"
+        ulimits = [Ulimit(name="nofile", soft=1024, hard=1024), Ulimit(name="core", soft=0, hard=0)]
+        if is_podman(engine):  # It would ask for more processes than a machine may allow.
+            ulimits.append(Ulimit(name="nproc", soft=4096, hard=4096))
+        else:
+            space += f",nr_inodes={limits.files}"  # Podman knows no such option.
+        host = self._api.create_host_config(
+            network_mode="none",
+            ipc_mode="private",
+            cap_drop=["ALL"],
+            # Fewer than an engine gives by default, and for the first process: no command of an agent's user has any.
+            cap_add=["SETUID", "SETGID", *(["CHOWN", "DAC_OVERRIDE", "FOWNER"] if own else [])],
+            security_opt=["no-new-privileges"],
+            read_only=not own,
+            tmpfs=None if own else {ROOT: space, _HOME: space},
+            # What is written there lies in memory.
+            mem_limit=(limits.memory + (0 if own else limits.disk)) << 20,
+            memswap_limit=(limits.memory + (0 if own else limits.disk)) << 20,
+            pids_limit=limits.processes,
+            shm_size=64 << 20,
+            ulimits=ulimits,
+            auto_remove=True,
+        )
+        source = Path(keeper.__file__).read_text(encoding="utf-8")
+        line = (
+            "for p in python3 /opt/miniconda3/bin/python3; do "
+            'if command -v $p >/dev/null; then exec $p -I -S -c "$0" "$@"; fi; done; echo no python3 >&2'
+        )
+        made = self._api.create_container(
+            image,
+            entrypoint=["/bin/sh", "-c", line, source],
+            command=[ROOT, str(self._user)],
+            user="0:0",
+            stdin_open=True,
+            working_dir="/",
+            hostname="sandbox",
+            labels={_LABEL: f"{socket.gethostname()}/{os.getpid()}"},
+            host_config=host,
+        )
+        self.id: str = made["Id"]
+        self._keeper: _Stream | None = None
+        try:
+            self._keeper = _Stream(self._api.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stream": 1}))
+            self._api.start(self.id)
+            wait_until_ready(self._keeper.stdout)
+        except BaseException:
+            self.remove()
+            raise
+
+    def ask(self, request: str, data: bytes = b"") -> bytes:
+        """Ask the keeper."""
+        assert self._keeper is not None
+        message = json.dumps(request).encode() + b"\n" + data
+        answer = converse(self._keeper.stdin, self._keeper.stdout, message, _SECONDS)
+        if answer is None:
+            raise SandboxError("the container of the sandbox has ended")
+        if answer.startswith(b'{"error": '):
+            raise SandboxError(f"{request} failed in the container: {json.loads(answer)['error']}")
+        return answer
+
+    def unpack(self, tree: bytes) -> None:
+        """Unpack a tree."""
+        self.ask("unpack", tree)
+
+    def execute(self, argv: list[str], environment: Mapping[str, str], folder: str) -> _Stream:
+        """Start a program as the agent's user."""
+        try:
+            made = self._api.exec_create(
+                self.id,
+                argv,
+                stdin=True,
+                user=f"{self._user}:{self._user}",
+                workdir=folder,
+                environment={**environment},
+            )
+            return _Stream(self._api.exec_start(made["Id"], socket=True))
+        except _errors() as error:
+            raise SandboxError(f"nothing can be started in the container: {error}") from error
+
+    def remove(self) -> None:
+        """End it; it may be gone already."""
+        if self._keeper is not None:
+            self._keeper.close()
+        with contextlib.suppress(*_errors()):
+            self._api.remove_container(self.id, force=True)
+
+
+class _Pool:
+    """Containers, some of them started before anybody asks for them."""
+
+    def __init__(self, engine: docker.DockerClient, limits: Limits) -> None:
+        self._engine = engine
+        self._limits = limits
+        self._spare: deque[Future[_Container]] = deque()
+        self._live: set[_Container] = set()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="textagent-containers")
+
+    def start(self, image: str, *, own: bool = False) -> _Container:
+        """A container; with an image of its own, its tree comes from there, and it is root's."""
+        try:
+            made = _Container(self._engine, self._limits, image, own=own)
+        except _errors() as error:
+            raise SandboxError(f"no container of the image {image} can be started: {error}") from error
+        self._live.add(made)
+        return made
+
+    def take(self, image: str) -> _Container:
+        """A fresh container, and another one in its place."""
+        while len(self._spare) <= _SPARE:
+            self._spare.append(self._worker.submit(self.start, image))
+        return self._spare.popleft().result()
+
+    def discard(self, container: _Container) -> None:
+        """End a container, some time soon."""
+        self._worker.submit(self._remove, container)
+
+    def _remove(self, container: _Container) -> None:
+        container.remove()
+        self._live.discard(container)
+
+    def close(self) -> None:
+        """End all of them."""
+        for future in self._spare:
+            future.cancel()
+        self._worker.shutdown(wait=True)
+        for container in list(self._live):
+            self._remove(container)
+
+
+def connect(engine: str) -> docker.DockerClient:
+    """The engine; Podman's service is started where none runs.
+
+    Raises:
+        SandboxError: it is not there.
+    """
+    return _connect(engine, os.getpid())
+
+
+@cache
+def _connect(engine: str, process: int) -> docker.DockerClient:
+    """A connection of this process alone."""
+    try:
+        import docker
+    except ImportError as error:
+        raise SandboxError('the package docker is missing: pip install "textagent-gym[docker]"') from error
+    try:
+        if engine == "docker":
+            client = docker.from_env(timeout=_SECONDS)
+        else:
+            client = docker.DockerClient(base_url=_podman(), timeout=_SECONDS)
+        client.ping()
+        _sweep(client)
+    except _errors() as error:
+        raise SandboxError(f"no engine answers for sandbox={engine!r}: {error}") from error
+    return client
+
+
+def _sweep(engine: docker.DockerClient) -> None:
+    """Remove containers of processes that were killed before they could start them; others end by themselves."""
+    for found in engine.api.containers(all=True, filters={"label": _LABEL}):
+        host, _, process = found["Labels"][_LABEL].rpartition("/")
+        if host == socket.gethostname() and not Path("/proc", process).exists():
+            with contextlib.suppress(*_errors()):
+                engine.api.remove_container(found["Id"], force=True)
+
+
+@cache
+def is_podman(engine: docker.DockerClient) -> bool:
+    """An engine is Podman, whatever its address."""
+    return any("Podman" in part.get("Name", "") for part in engine.version().get("Components") or ())
+
+
+def _podman() -> str:
+    """Address of Podman's service, started for this process where there is none."""
+    if found := os.environ.get("CONTAINER_HOST"):
+        return found
+    for folder in (os.environ.get("XDG_RUNTIME_DIR", ""), "/run"):
+        path = Path(folder, "podman", "podman.sock")
+        if folder and path.is_socket() and os.access(path, os.W_OK) and _listens(path):
+            return f"unix://{path}"
+    program = shutil.which("podman")
+    if program is None:
+        raise SandboxError("sandbox='podman': podman is not installed")
+    folder = tempfile.mkdtemp(prefix="textagent-")
+    path = Path(folder, "podman.sock")
+    # It ends when our end of the pipe is closed, whatever becomes of this process.
+    line = '"$0" system service --time=0 "unix://$1/podman.sock" </dev/null & read _; kill $!; wait; rm -rf "$1"'
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", line, program, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for us.
+    )
+    atexit.register(_stop, process)
+    deadline = time.monotonic() + 30
+    while not _listens(path):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise SandboxError("sandbox='podman': its service does not start")
+        time.sleep(0.05)
+    return f"unix://{path}"
+
+
+def _stop(service: subprocess.Popen[bytes]) -> None:
+    assert service.stdin is not None
+    service.stdin.close()
+    service.wait()
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+@cache
+def _errors() -> tuple[type[Exception], ...]:
+    """What an engine's client raises."""
+    import docker.errors
+    import requests
+
+    return (docker.errors.DockerException, requests.RequestException, OSError)
+
+
+@cache
+def present(engine: docker.DockerClient, image: str) -> str:
+    """The id of an image, pulled if it is not here.
+
+    Raises:
+        SandboxError: it can be had nowhere.
+    """
+    import docker.errors
+
+    try:
+        try:
+            found = engine.images.get(image)
+        except docker.errors.ImageNotFound:
+            found = engine.images.pull(image)
+    except _errors() as error:
+        raise SandboxError(
+            f"the image {image} is neither here nor can it be pulled: {error}. TEXTAGENT_SWE_IMAGE names another."
+        ) from error
+    return str(found.id)
+
+
+@cache
+def prepared(engine: docker.DockerClient, base: str) -> str:
+    """The id of an image that has pytest over a base, built when it is first asked for."""
+    tools = toolbox(cache_folder() / "swe")
+    tag = f"textagent-swe:{tools.name}-{base.rpartition(':')[2][:12]}"
+    import docker.errors
+
+    try:
+        with contextlib.suppress(docker.errors.ImageNotFound):
+            return str(engine.images.get(tag).id)
+        context = io.BytesIO()
+        with tarfile.open(fileobj=context, mode="w") as tar:
+            tar.add(tools, "packages")
+            for name, text, mode in (
+                (
+                    "Dockerfile",
+                    f"FROM {base}\nCOPY packages {_TOOLS}/packages\nCOPY python {_TOOLS}/bin/python\n",
+                    0o644,
+                ),
+                ("python", '#!/bin/sh\nexec python3 "$@"\n', 0o755),
+            ):
+                member = tarfile.TarInfo(name)
+                member.size, member.mode = len(text), mode
+                tar.addfile(member, io.BytesIO(text.encode()))
+        context.seek(0)
+        image, _ = engine.images.build(fileobj=context, custom_context=True, tag=tag, rm=True, network_mode="none")
+    except _errors() as error:
+        raise SandboxError(f"no image can be built on {base}: {error}") from error
+    return str(image.id)
+
+
+def _variables(environment: Mapping[str, str]) -> dict[str, str]:
+    path = f"{_TOOLS}/bin:/usr/local/bin:/usr/bin:/bin"
+    packages = ":".join(filter(None, (environment.get("PYTHONPATH"), f"{_TOOLS}/packages")))
+    return {**variables(_HOME, ROOT), "PATH": path, **environment, "PYTHONPATH": packages}
+
+
+def _packed(layers: Sequence[Path], files: Changes) -> bytes:
+    """A tree as an archive: its layers, of which the first hides the others, and files over them."""
+    sources: dict[str, Path] = {}
+    for layer in reversed(layers):
+        for folder, folders, names in os.walk(layer):
+            for name in (*folders, *names):
+                path = Path(folder, name)
+                sources[str(path.relative_to(layer))] = path
+    for name, content in sorted(files.items()):
+        for parent in check_path(name):
+            if parent in sources and sources[parent].is_symlink():
+                raise SandboxError(f"{name!r} leads through a link")
+        if content is None or not (name in sources and sources[name].is_dir()):
+            sources.pop(name, None)
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name in sorted(sources):
+            status = sources[name].lstat()
+            member = tar.gettarinfo(sources[name], name)
+            if member is not None and member.islnk():  # One file by two names.
+                member.type, member.size = tarfile.REGTYPE, status.st_size
+            if member is None or not (member.isfile() or member.isdir() or member.issym()):
+                continue
+            member.mtime = int(status.st_mtime)
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            if member.isfile():
+                if name not in files:
+                    with sources[name].open("rb") as stream:
+                        tar.addfile(member, stream)
+            else:
+                tar.addfile(member)
+        for name, content in sorted(files.items()):
+            if content is not None:
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                member.mtime = int(time.time())
+                tar.addfile(member, io.BytesIO(content))
+    return data.getvalue()
