@@ -40,7 +40,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     box.close()
 
 
-@pytest.fixture(scope="module", params=SAFE)
+@pytest.fixture(scope="module", params=[*SAFE, "ray"])
 def safe_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """Each kind of sandbox that keeps an agent in."""
     box = _open(request.param)

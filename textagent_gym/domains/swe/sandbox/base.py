@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import platform
 import secrets
 import select
 import shlex
+import tarfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -85,7 +87,6 @@ class Sandbox(ABC):
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._shell: Shell | None = None
 
     @abstractmethod
     def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
@@ -100,33 +101,13 @@ class Sandbox(ABC):
             SandboxError: there are no images here, or not this one.
         """
 
+    @abstractmethod
     def run(self, command: str, timeout: float) -> Result:
         """Run a command in the shell, which keeps its folder and variables from one command to the next.
 
         A command that takes longer than `timeout` seconds is ended with all its processes, and the shell with it; the
         files stay, and the next command gets a new shell.
         """
-        if self._shell is None:
-            self._shell = self._start_shell()
-        result = self._shell.run(command, timeout)
-        if result.status is None:
-            self._end_shell()
-        return result
-
-    @abstractmethod
-    def _start_shell(self) -> Shell:
-        """A shell in the tree."""
-
-    def _end_shell(self) -> None:
-        """End the shell and all that it has started."""
-        if self._shell is not None:
-            self._kill_shell()
-            self._shell.close()
-            self._shell = None
-
-    @abstractmethod
-    def _kill_shell(self) -> None:
-        """End the processes of the shell."""
 
     @abstractmethod
     def changes(self) -> Changes:
@@ -203,6 +184,38 @@ class Shell:
         """Close both ends."""
         os.close(self._stdin)
         os.close(self._stdout)
+
+
+class ShellSandbox(Sandbox):
+    """A sandbox whose shell hangs on two file descriptors of this process."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__(limits)
+        self._shell: Shell | None = None
+
+    def run(self, command: str, timeout: float) -> Result:
+        """See `Sandbox.run`."""
+        if self._shell is None:
+            self._shell = self._start_shell()
+        result = self._shell.run(command, timeout)
+        if result.status is None:
+            self._end_shell()
+        return result
+
+    @abstractmethod
+    def _start_shell(self) -> Shell:
+        """A shell in the tree."""
+
+    def _end_shell(self) -> None:
+        """End the shell and all that it has started."""
+        if self._shell is not None:
+            self._kill_shell()
+            self._shell.close()
+            self._shell = None
+
+    @abstractmethod
+    def _kill_shell(self) -> None:
+        """End the processes of the shell."""
 
 
 class _Ends:
@@ -349,3 +362,42 @@ def write_files(root: Path, files: Changes) -> None:
         if content is not None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
+
+
+def pack(layers: Sequence[Path], files: Changes) -> bytes:
+    """A tree as an archive: its layers, of which the first hides the others, and files over them."""
+    sources: dict[str, Path] = {}
+    for layer in reversed(layers):
+        for folder, folders, names in os.walk(layer):
+            for name in (*folders, *names):
+                path = Path(folder, name)
+                sources[str(path.relative_to(layer))] = path
+    for name, content in sorted(files.items()):
+        for parent in check_path(name):
+            if parent in sources and sources[parent].is_symlink():
+                raise SandboxError(f"{name!r} leads through a link")
+        if content is not None or not (name in sources and sources[name].is_dir()):
+            sources.pop(name, None)
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, path in sorted(sources.items()):
+            member = tar.gettarinfo(path, name)
+            if member is None:
+                continue  # A socket.
+            if member.islnk():  # One file by two names.
+                member.type, member.size = tarfile.REGTYPE, path.stat().st_size
+            member.mtime = int(member.mtime)
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            if member.isfile():
+                with path.open("rb") as stream:
+                    tar.addfile(member, stream)
+            elif member.isdir() or member.issym():
+                tar.addfile(member)
+        for name, content in sorted(files.items()):
+            if content is not None:
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                member.mtime = int(time.time())
+                tar.addfile(member, io.BytesIO(content))
+    return data.getvalue()

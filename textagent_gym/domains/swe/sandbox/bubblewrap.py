@@ -32,9 +32,9 @@ from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
     Limits,
-    Sandbox,
     SandboxError,
     Shell,
+    ShellSandbox,
     converse,
     no_images,
     plain_files,
@@ -75,7 +75,7 @@ class _Grader:
     answers: int
 
 
-class BubblewrapSandbox(Sandbox):
+class BubblewrapSandbox(ShellSandbox):
     """See the module, and `Sandbox` for what it does."""
 
     name = "bubblewrap"

@@ -33,13 +33,20 @@ def _container(engine: str) -> Callable[[Limits], Sandbox]:
     return make
 
 
+def _ray(limits: Limits, kind: str = "auto") -> Sandbox:
+    from textagent_gym.domains.swe.sandbox.cluster import RaySandbox
+
+    return RaySandbox(kind, limits)
+
+
 SANDBOXES: dict[str, Callable[[Limits], Sandbox]] = {
     "bubblewrap": _bubblewrap,
     "docker": _container("docker"),
     "podman": _container("podman"),
+    "ray": _ray,
     "process": _process,
 }
-"""By name."""
+"""By name. What "ray" runs on another machine can be named: "ray:docker"; it is "auto" otherwise."""
 
 ENGINES = ("docker", "podman")
 """Those that run images."""
@@ -60,6 +67,8 @@ def make_sandbox(name: str = "auto", limits: Limits | None = None, *, images: bo
         InvalidOptionError: there is no such sandbox.
     """
     limits = limits or Limits()
+    if name.startswith("ray:"):
+        return _ray(limits, name.removeprefix("ray:"))
     if name != "auto":
         if name not in SANDBOXES:
             raise InvalidOptionError(f"sandbox={name!r} does not exist; choose of auto, {', '.join(SANDBOXES)}")

@@ -33,11 +33,11 @@ from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
     Limits,
-    Sandbox,
     SandboxError,
     Shell,
-    check_path,
+    ShellSandbox,
     converse,
+    pack,
     wait_until_ready,
 )
 from textagent_gym.domains.swe.sandbox.toolbox import VERSION, toolbox, variables
@@ -53,7 +53,7 @@ _SPARE = 2
 _SECONDS = 120
 
 
-class ContainerSandbox(Sandbox):
+class ContainerSandbox(ShellSandbox):
     """See the module, and `Sandbox` for what it does.
 
     Args:
@@ -95,7 +95,7 @@ class ContainerSandbox(Sandbox):
             self._container = self._pool.take(self._image())
             self._environment = _variables(environment)
         if layers or not image:
-            self._container.unpack(_packed(layers, {}))
+            self._container.unpack(pack(layers, {}))
 
     def _image(self) -> str:
         return prepared(self._engine, present(self._engine, self._base))
@@ -138,7 +138,7 @@ class ContainerSandbox(Sandbox):
     ) -> bytes | None:
         container = self._pool.take(self._image())
         try:
-            container.unpack(_packed(layers, files))
+            container.unpack(pack(layers, files))
             line = 'exec python -P -c "$0" 3 "$1" 3>&1 1>/dev/null 2>&1'
             source = program.read_text(encoding="utf-8")
             stream = container.execute(["bash", "-c", line, source, ROOT], _variables({}), "/")
@@ -401,6 +401,7 @@ def _podman() -> str:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        cwd=folder,
         start_new_session=True,  # Ctrl-C is for us.
     )
     atexit.register(_stop, process)
@@ -488,44 +489,3 @@ def _variables(environment: Mapping[str, str]) -> dict[str, str]:
     path = f"{_TOOLS}/bin:/usr/local/bin:/usr/bin:/bin"
     packages = ":".join(filter(None, (environment.get("PYTHONPATH"), f"{_TOOLS}/packages")))
     return {**variables(_HOME, ROOT), "PATH": path, **environment, "PYTHONPATH": packages}
-
-
-def _packed(layers: Sequence[Path], files: Changes) -> bytes:
-    """A tree as an archive: its layers, of which the first hides the others, and files over them."""
-    sources: dict[str, Path] = {}
-    for layer in reversed(layers):
-        for folder, folders, names in os.walk(layer):
-            for name in (*folders, *names):
-                path = Path(folder, name)
-                sources[str(path.relative_to(layer))] = path
-    for name, content in sorted(files.items()):
-        for parent in check_path(name):
-            if parent in sources and sources[parent].is_symlink():
-                raise SandboxError(f"{name!r} leads through a link")
-        if content is None or not (name in sources and sources[name].is_dir()):
-            sources.pop(name, None)
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for name in sorted(sources):
-            status = sources[name].lstat()
-            member = tar.gettarinfo(sources[name], name)
-            if member is not None and member.islnk():  # One file by two names.
-                member.type, member.size = tarfile.REGTYPE, status.st_size
-            if member is None or not (member.isfile() or member.isdir() or member.issym()):
-                continue
-            member.mtime = int(status.st_mtime)
-            member.uid = member.gid = 0
-            member.uname = member.gname = ""
-            if member.isfile():
-                if name not in files:
-                    with sources[name].open("rb") as stream:
-                        tar.addfile(member, stream)
-            else:
-                tar.addfile(member)
-        for name, content in sorted(files.items()):
-            if content is not None:
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                member.mtime = int(time.time())
-                tar.addfile(member, io.BytesIO(content))
-    return data.getvalue()

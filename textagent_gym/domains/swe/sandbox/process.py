@@ -18,8 +18,8 @@ from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
     Limits,
-    Sandbox,
     Shell,
+    ShellSandbox,
     converse,
     no_images,
     plain_files,
@@ -31,7 +31,7 @@ from textagent_gym.domains.swe.sandbox.supervisor import limit
 from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, toolbox, variables
 
 
-class ProcessSandbox(Sandbox):
+class ProcessSandbox(ShellSandbox):
     """See the module, and `Sandbox` for what it does. Commands can reach everything that the caller can."""
 
     name = "process"
