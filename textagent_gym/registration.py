@@ -15,6 +15,7 @@ ENTRY_POINT_GROUP = "textagent_gym.envs"
 
 _TEXTWORLD = "textagent_gym.domains.textworld.env:TextWorldEnv"
 _ALFWORLD = "textagent_gym.domains.alfworld.env"
+_INSTANCES = "textagent_gym.domains.swe.instances_env:SWEInstancesEnv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,18 @@ REGISTRATIONS: tuple[Registration, ...] = (
         f"{NAMESPACE}/SWE-v0",
         "textagent_gym.domains.swe.env:SWERepairEnv",
         "repair a real package in a sandbox: hidden tests decide",
+    ),
+    Registration(
+        f"{NAMESPACE}/SWE-Gym-v0",
+        _INSTANCES,
+        "SWE-Gym: issues of real repositories in their images, dealt out to the splits",
+        {"rows": "SWE-Gym/SWE-Gym", "images": "swe-gym", "dataset_split": "train", "divide": "id"},
+    ),
+    Registration(
+        f"{NAMESPACE}/SWE-bench-v0",
+        _INSTANCES,
+        "SWE-bench Verified, or any data set of its form, for testing",
+        {"rows": "SWE-bench/SWE-bench_Verified", "images": "swe-bench", "dataset_split": "test", "divide": "test"},
     ),
 )
 

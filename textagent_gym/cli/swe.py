@@ -13,18 +13,25 @@ from textagent_gym.errors import InvalidOptionError
 
 @dataclass(frozen=True, kw_only=True)
 class Swe:
-    """Make software-engineering tasks out of packages (build), or fetch and test packages ahead of time (fetch)."""
+    """Make tasks of packages (build), fetch and test packages (fetch), or write tasks as rows of SWE-bench (rows)."""
 
-    what: tyro.conf.Positional[Literal["build", "fetch"]]
-    """build writes recipes of tasks; fetch makes the tasks that come with the suite playable without a network."""
+    what: tyro.conf.Positional[Literal["build", "fetch", "rows"]]
+    """build writes recipes of tasks; fetch makes the tasks that come with the suite playable without a network; rows
+    writes tasks in the form of SWE-bench, for its harness."""
     packages: tuple[str, ...] = ("all",)
     """Names of packages, paths of folders with a repository of your own, or all."""
     count: int = 10
-    """Recipes for each package."""
+    """Recipes for each package, or rows at most."""
     out: Path | None = None
-    """File of recipes (build); what it holds already is kept, and a build that was stopped goes on."""
+    """File of recipes (build); what it holds already is kept, and a build that was stopped goes on. Or file of rows."""
     sandbox: str = "auto"
     """Where the tests run."""
+    split: str = "train"
+    """Split of the tasks (rows)."""
+    mutants: int = 1
+    """Mistakes in each task (rows)."""
+    base: str = ""
+    """Image with bash, git and Python 3.11 or later, from which Docker builds an image for each row (rows)."""
 
     def run(self) -> int:
         """Fetch, test and build."""
@@ -33,12 +40,14 @@ class Swe:
         from textagent_gym.domains.swe.packages import PACKAGES, find, prepare
         from textagent_gym.domains.swe.sandbox import make_sandbox
 
-        if self.what == "build" and self.out is None:
-            raise InvalidOptionError("build needs --out, the file to write")
+        if self.what != "fetch" and self.out is None:
+            raise InvalidOptionError(f"{self.what} needs --out, the file to write")
         if self.count < 1:
             raise InvalidOptionError(f"--count must be at least 1, got {self.count}")
         console = Console(stderr=True)
         names = list(PACKAGES) if self.packages == ("all",) else list(self.packages)
+        if self.what == "rows":
+            return self._rows(names)
         chosen = [find(name) for name in names]
         sandbox = make_sandbox(self.sandbox)
         try:
@@ -50,6 +59,20 @@ class Swe:
                     self._build(repository, sandbox, self.out)
         finally:
             sandbox.close()
+        return 0
+
+    def _rows(self, names: list[str]) -> int:
+        """Write tasks of packages as rows."""
+        from textagent_gym.cli.progress import bar
+        from textagent_gym.domains.swe.rows import export_rows
+        from textagent_gym.domains.swe.tasks import BuiltTasks
+
+        assert self.out is not None
+        source = BuiltTasks(names, self.mutants, sandbox=self.sandbox)
+        count = min(self.count, source.size(self.split))
+        with bar(f"Writing rows to {self.out}", count) as done:
+            tasks = (source.task(self.split, index) for index in range(count))
+            export_rows(tasks, self.out, base=self.base, progress=done)
         return 0
 
     def _build(self, repository: object, sandbox: object, out: Path) -> None:

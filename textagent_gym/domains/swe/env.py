@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal, TypeVar, Unpack
 
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.swe.grader import Grade, grade, source_changes
 from textagent_gym.domains.swe.packages import PACKAGES, find
-from textagent_gym.domains.swe.sandbox import Changes, Limits, Sandbox, make_sandbox
+from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, make_sandbox
 from textagent_gym.domains.swe.sandbox.base import ROOT
-from textagent_gym.domains.swe.tasks import BuiltTasks, Hunk, SWETask
+from textagent_gym.domains.swe.tasks import BuiltTasks, Hunk, RepairTask, SWETask
 from textagent_gym.domains.swe.tools import (
     TOOLS,
     ActionError,
@@ -30,8 +31,10 @@ from textagent_gym.tasks import TaskSource
 
 _LONGEST_ACTION = 200_000
 
+RepairTaskT = TypeVar("RepairTaskT", bound=RepairTask)
 
-class SWEEnv(TextEnv[SWETask]):
+
+class SWEEnv(TextEnv[RepairTaskT]):
     """# SWE
 
     ## Description
@@ -73,7 +76,7 @@ class SWEEnv(TextEnv[SWETask]):
 
     def __init__(
         self,
-        tasks: TaskSource[SWETask],
+        tasks: TaskSource[RepairTaskT],
         *,
         sandbox: str = "auto",
         tools: Tools = "shell",
@@ -108,23 +111,38 @@ class SWEEnv(TextEnv[SWETask]):
         self._graded: Changes = {}
         self._open = ("", 1)  # The file that the editor shows, and the line it begins at.
 
+    # What a kind of tasks writes; its `_oracle` too.
+
+    @abstractmethod
+    def _enter(self, task: RepairTaskT) -> None:
+        """Put the task's tree into the sandbox."""
+
+    @abstractmethod
+    def _source_changes(self) -> Changes:
+        """What the agent has made of source files."""
+
+    @abstractmethod
+    def _run_tests(self, changes: Changes) -> Grade:
+        """Grade what the agent has made of source files."""
+
+    # What all of them share.
+
     @property
     def sandbox(self) -> Sandbox:
         """The sandbox, made when it is first needed."""
         if self._sandbox is None:
-            self._sandbox = make_sandbox(self.sandbox_name, self.limits)
+            self._sandbox = self._make_sandbox(self.limits)
         return self._sandbox
 
-    def _begin(self, task: SWETask) -> str:
-        self.sandbox.begin(task.layers, self._variables(task))
+    def _make_sandbox(self, limits: Limits) -> Sandbox:
+        return make_sandbox(self.sandbox_name, limits)
+
+    def _begin(self, task: RepairTaskT) -> str:
+        self._enter(task)
         self.last_grade = None
         self._graded = {}
         self._open = ("", 1)
         return f"{task.problem}\n\n{instructions(self.tools, self.action_format)}"
-
-    def _variables(self, task: SWETask) -> dict[str, str]:
-        paths = task.repository.package.paths
-        return {"PYTHONPATH": ":".join(ROOT if path == "." else f"{ROOT}/{path}" for path in paths), "TESTBED": ROOT}
 
     def _act(self, action: str) -> Outcome:
         try:
@@ -138,7 +156,7 @@ class SWEEnv(TextEnv[SWETask]):
         if call.tool == "submit":
             return self._submitted()
         text = command(call).encode(errors="replace").decode()  # Half of a surrogate pair is no text.
-        result = self.sandbox.run(text, self.command_timeout)
+        result = self._run(text)
         said = cut(result.output, self.max_observation)
         if result.timed_out:
             said += f"\n[The command was ended after {self.command_timeout:g} seconds, and the shell with it.]"
@@ -151,6 +169,10 @@ class SWEEnv(TextEnv[SWETask]):
             self._grade()
         solved = self.reward_at == "turn" and self.last_grade is not None and self.last_grade.resolved
         return Outcome(said.strip("\n") or "[no output]", self._credit(), valid=valid, success=solved)
+
+    def _run(self, text: str) -> Result:
+        """Run a command in the agent's shell."""
+        return self.sandbox.run(text, self.command_timeout)
 
     def _placed(self, call: Call) -> Call:
         """A call of the editor with the file and lines that it means."""
@@ -182,63 +204,21 @@ class SWEEnv(TextEnv[SWETask]):
 
     def _grade(self) -> None:
         """Grade what the agent has made of the source files, unless it is what was graded last."""
-        task = self.task
-        tests = task.repository.test_texts
-        changes = source_changes(self.sandbox.changes(), tests)
-        if changes == self._graded:
-            return
-        self._graded = changes
-        self.last_grade = grade(
-            self.sandbox,
-            task.source_layers,
-            changes,
-            fail_to_pass=task.fail_to_pass,
-            pass_to_pass=task.pass_to_pass,
-            tests=tests,
-            twins=task.twins,
-            paths=task.repository.package.paths,
-        )
+        changes = self._source_changes()
+        if changes != self._graded:
+            self._graded = changes
+            self.last_grade = self._run_tests(changes)
 
     def _credit(self) -> int:
         return self.last_grade.credit if self.last_grade is not None else 0
 
-    def _oracle(self) -> tuple[str, ...] | None:
-        """The repair, a command for each place, whatever the agent has made of the files."""
-        changes = source_changes(self.sandbox.changes(), self.task.repository.test_files)
-        calls: list[Call] = []
-        for path in sorted({hunk.path for hunk in self.task.hunks} | set(changes)):
-            calls += self._repairs(path, changes)
+    def _plan(self, calls: list[Call]) -> tuple[str, ...]:
+        """A plan of these calls; it ends with the submission, unless every turn is graded."""
+        if calls and calls[0].tool == "open" and calls[0].arguments["path"] == self._open[0]:
+            calls = calls[1:]
         if not calls or self.reward_at == "submit":
-            calls.append(Call("submit"))
+            calls = [*calls, Call("submit")]
         return tuple(render(call, self.action_format) for call in calls)
-
-    def _repairs(self, path: str, changes: Changes) -> list[Call]:
-        """What brings a file to where it should be."""
-        pristine = self.task.repository.root / path
-        right = pristine.read_text(encoding="utf-8") if pristine.is_file() else None
-        if path in changes:
-            content = changes[path]
-            now = None if content is None else content.decode(errors="replace")
-        else:
-            now = (self.task.layers[1] / path).read_text(encoding="utf-8")
-        if now == right or right is None:  # New files do no harm.
-            return []
-        hunks = [hunk for hunk in self.task.hunks if hunk.path == path]
-        repaired = now or ""
-        calls = []
-        for hunk in reversed(hunks):  # From below, so that line numbers above stay.
-            wanted = _unique(hunk, repaired, right)
-            if wanted is None:
-                break
-            calls += self._replacement(wanted, repaired)
-            repaired = repaired.replace(wanted.wrong, wanted.right)
-        if repaired == right:
-            return calls
-        if self.action_format == "bash":
-            return [Call("shell", {"command": writing_script(path, right)})]
-        if now is None:
-            return [Call("create", {"path": path, "content": right})]
-        return self._replacement(Hunk(path, now, right, 1), now)
 
     def _replacement(self, hunk: Hunk, text: str) -> list[Call]:
         """Put the right lines of a hunk into a file with this text."""
@@ -258,7 +238,7 @@ class SWEEnv(TextEnv[SWETask]):
         super().close()
 
 
-class SWERepairEnv(SWEEnv):
+class SWERepairEnv(SWEEnv[SWETask]):
     """## Tasks that come with the suite
     Mistakes put into real packages, kept where one to ten of their tests notice. The package `measures` comes with the
     suite; the others are fetched from the package index when they are first played, and checked.
@@ -310,6 +290,63 @@ class SWERepairEnv(SWEEnv):
             sandbox=options.get("sandbox", "auto"),
         )
         super().__init__(source, **options)
+
+    def _enter(self, task: SWETask) -> None:
+        paths = task.repository.package.paths
+        importable = ":".join(ROOT if path == "." else f"{ROOT}/{path}" for path in paths)
+        self.sandbox.begin(task.layers, {"PYTHONPATH": importable, "TESTBED": ROOT})
+
+    def _source_changes(self) -> Changes:
+        return source_changes(self.sandbox.changes(), self.task.repository.test_files)
+
+    def _run_tests(self, changes: Changes) -> Grade:
+        task = self.task
+        return grade(
+            self.sandbox,
+            task.source_layers,
+            changes,
+            fail_to_pass=task.fail_to_pass,
+            pass_to_pass=task.pass_to_pass,
+            tests=task.repository.test_texts,
+            twins=task.twins,
+            paths=task.repository.package.paths,
+        )
+
+    def _oracle(self) -> tuple[str, ...] | None:
+        """The repair, a command for each place, whatever the agent has made of the files."""
+        changes = self._source_changes()
+        calls: list[Call] = []
+        for path in sorted({hunk.path for hunk in self.task.hunks} | set(changes)):
+            calls += self._repairs(path, changes)
+        return self._plan(calls)
+
+    def _repairs(self, path: str, changes: Changes) -> list[Call]:
+        """What brings a file to where it should be."""
+        pristine = self.task.repository.root / path
+        right = pristine.read_text(encoding="utf-8") if pristine.is_file() else None
+        if path in changes:
+            content = changes[path]
+            now = None if content is None else content.decode(errors="replace")
+        else:
+            now = (self.task.layers[1] / path).read_text(encoding="utf-8")
+        if now == right or right is None:  # New files do no harm.
+            return []
+        hunks = [hunk for hunk in self.task.hunks if hunk.path == path]
+        repaired = now or ""
+        calls = []
+        for hunk in reversed(hunks):  # From below, so that line numbers above stay.
+            wanted = _unique(hunk, repaired, right)
+            if wanted is None:
+                break
+            calls += self._replacement(wanted, repaired)
+            repaired = repaired.replace(wanted.wrong, wanted.right)
+        if repaired == right:
+            return calls
+        if self.action_format == "bash":
+            return [Call("shell", {"command": writing_script(path, right)})]
+        if now is None:
+            return [Call("create", {"path": path, "content": right})]
+        return self._replacement(Hunk(path, now, right, 1), now)
 
 
 def cut(text: str, most: int) -> str:

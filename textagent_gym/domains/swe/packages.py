@@ -26,7 +26,7 @@ from textagent_gym.domains.swe.grader import run_tests
 from textagent_gym.domains.swe.sandbox.base import Sandbox
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 
-VERSION = 1
+VERSION = 2
 """Raised whenever what is prepared changes."""
 
 _OWN = Path(__file__).parent / "repositories"
@@ -60,6 +60,8 @@ class Package:
         paths: folders that must be importable.
         sha256: of its source distribution.
         folder: where it lies, if it is no source distribution.
+        parts: folders whose tests count and whose code gets the mistakes; all of them where there are none. Agents see
+            the whole repository either way.
     """
 
     name: str
@@ -69,6 +71,11 @@ class Package:
     paths: tuple[str, ...] = (".",)
     sha256: str = ""
     folder: str = ""
+    parts: tuple[str, ...] = ()
+
+    def counts(self, name: str) -> bool:
+        """A file belongs to the parts that count."""
+        return not self.parts or any(name.startswith(f"{part}/") for part in self.parts)
 
     @property
     def slug(self) -> str:
@@ -101,6 +108,27 @@ PACKAGES = {
             "inflection",
             426,
             sha256="1a29730d366e996aaacffb2f1f1cb9593dc38e2ddd30c91250c6dde09ea9b417",
+        ),
+        Package(
+            "networkx",
+            "3.6.1",
+            "networkx",
+            117226,
+            sha256="26b7c357accc0c8cde558ad486283728b65b6a95d85ee1cd66bafab4c8168509",
+            parts=tuple(
+                f"networkx/{name}"  # The others' tests take a minute, too long for every grading.
+                for name in (
+                    "algorithms/assortativity",
+                    "algorithms/bipartite",
+                    "algorithms/centrality",
+                    "algorithms/coloring",
+                    "algorithms/components",
+                    "algorithms/operators",
+                    "algorithms/shortest_paths",
+                    "algorithms/traversal",
+                    "utils",
+                )
+            ),
         ),
         Package(
             "schema", "0.7.8", "schema", 961, sha256="e86cc08edd6fe6e2522648f4e47e3a31920a76e82cce8937535422e310862ab5"
@@ -152,13 +180,15 @@ class Repository:
     Attributes:
         package: which.
         root: folder; nobody writes to it.
+        platform: of the sandbox in which the tests were run; see `Sandbox.platform`.
         tests: ids of the tests that pass, time after time.
         test_files: where they are.
-        source_files: the code, without tests.
+        source_files: the code that gets mistakes, without tests.
     """
 
     package: Package
     root: Path
+    platform: str
     tests: frozenset[str]
     test_files: tuple[str, ...]
     source_files: tuple[str, ...] = ()
@@ -205,27 +235,28 @@ def from_folder(folder: Path) -> Package:
 
 
 def prepare(package: Package, sandbox: Sandbox) -> Repository:
-    """Fetch, unpack and test a package, once a machine.
+    """Fetch, unpack and test a package, once a machine and platform of the sandbox.
 
     Raises:
         PackageError: it cannot be fetched, or is not what it should be.
     """
     root = unpack(package)
-    record = root.parent / f"{root.name}.json"
+    record = root.parent / f"{root.name}-{sandbox.platform}.json"
     if not record.is_file():
         measured = _measure(package, root, sandbox)
         part = record.with_suffix(f".{os.getpid()}.part")
         part.write_text(json.dumps(measured), encoding="utf-8")
         part.replace(record)
-    return _read(package, root, str(record))
+    return _read(package, root, sandbox.platform, str(record))
 
 
 @lru_cache(maxsize=64)
-def _read(package: Package, root: Path, record: str) -> Repository:
+def _read(package: Package, root: Path, platform: str, record: str) -> Repository:
     data = json.loads(Path(record).read_text(encoding="utf-8"))
     return Repository(
         package=package,
         root=root,
+        platform=platform,
         tests=frozenset(data["tests"]),
         test_files=tuple(data["test_files"]),
         source_files=_source_files(package, root),
@@ -315,7 +346,7 @@ def _source_files(package: Package, root: Path) -> tuple[str, ...]:
     top = root / package.sources
     files = [top] if top.is_file() else sorted(top.rglob("*.py"))
     names = [str(path.relative_to(root)) for path in files]
-    return tuple(name for name in names if not is_test(name))
+    return tuple(name for name in names if package.counts(name) and not is_test(name))
 
 
 def is_test(name: str) -> bool:
@@ -326,7 +357,7 @@ def is_test(name: str) -> bool:
 def _measure(package: Package, root: Path, sandbox: Sandbox) -> dict[str, object]:
     """Run the tests three times; what passes each time counts."""
     names = sorted(str(path.relative_to(root)) for path in root.rglob("*.py"))
-    files = [name for name in names if _TEST_FILE.search(name)]
+    files = [name for name in names if package.counts(name) and _TEST_FILE.search(name)]
     runs = []
     for _ in range(3):
         runs.append(run_tests(sandbox, [root], {}, None, test_files=files, paths=package.paths))

@@ -55,25 +55,34 @@ class Hunk:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWETask(Task):
-    """A repository with mistakes in it.
+class RepairTask(Task):
+    """A repository to repair.
 
     Attributes:
         problem: what the agent is told.
+        fail_to_pass, pass_to_pass: ids of tests.
+    """
+
+    problem: str
+    fail_to_pass: tuple[str, ...]
+    pass_to_pass: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SWETask(RepairTask):
+    """A repository with mistakes in it.
+
+    Attributes:
         repository: the package.
         layers: of the agent's tree.
         source_layers: of the tree that is graded.
-        fail_to_pass, pass_to_pass: ids of tests.
         twins: of the hidden tests.
         hunks: what to repair, first file and line first.
     """
 
-    problem: str
     repository: Repository
     layers: tuple[Path, ...]
     source_layers: tuple[Path, ...]
-    fail_to_pass: tuple[str, ...]
-    pass_to_pass: tuple[str, ...]
     twins: Twins
     hunks: tuple[Hunk, ...]
 
@@ -183,7 +192,8 @@ def _make(package: Package, recipes: tuple[Recipe, ...], split: str, index: int,
     """The task of some recipes, with its trees on disk."""
     name = "+".join(recipe.key for recipe in recipes)
     repository = _repository(package, sandbox)
-    folder = cache_folder() / "swe" / f"v{packages.VERSION}" / "tasks" / repository.root.name / name
+    built = cache_folder() / "swe" / f"v{packages.VERSION}" / "tasks"
+    folder = built / f"{repository.root.name}-{repository.platform}" / name
     if not folder.is_dir():
         _write(recipes, repository, folder, sandbox)
     record = json.loads((folder / "task.json").read_text(encoding="utf-8"))

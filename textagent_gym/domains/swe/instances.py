@@ -1,0 +1,259 @@
+"""Rows of the public data sets (SWE-Gym, SWE-bench and those of their form) as tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from textagent_gym.difficulty import Complexity
+from textagent_gym.domains.swe.eval_scripts import Row, completed
+from textagent_gym.domains.swe.patches import FilePatch, read_patch
+from textagent_gym.domains.swe.tasks import RepairTask
+from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
+from textagent_gym.tasks import TaskSource, in_split
+
+_FILES = (".jsonl", ".json", ".parquet")
+_SPLITS = ("train", "validation", "test")
+_NEEDED = ("instance_id", "repo", "problem_statement", "patch")
+_OPTIONAL = ("base_commit", "version", "test_patch", "eval_script", "log_parser", "eval_type")
+_IMAGE = ("image", "image_name", "docker_image")
+_COMMAND = ("test_command", "test_cmd")
+IMAGES = ("swe-gym", "swe-bench")
+"""Ways of naming images."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceTask(RepairTask):
+    """An instance of a data set.
+
+    Attributes:
+        row: the instance, complete.
+        files: what its own repair changes.
+        test_files: what its tests' patch changes.
+    """
+
+    row: Row
+    files: tuple[FilePatch, ...]
+    test_files: frozenset[str]
+
+
+class Instances(TaskSource[InstanceTask]):
+    """Tasks from the rows of a data set.
+
+    Args:
+        rows: a `.jsonl`, `.json` or `.parquet` file, or the name of a data set for `datasets.load_dataset`.
+        images: how images are named where a row names none: "swe-gym" or "swe-bench".
+        divide: "id" deals the rows out to the splits by their ids and "repo" by their repositories, half of them for
+            training; the name of a split puts all rows there, and there is no other split.
+        dataset_split: of the data set, where `rows` is the name of one.
+
+    Raises:
+        InvalidOptionError: there is no such file, or a row in it is not what it should be.
+        MissingDependencyError: what reads such a file is not installed.
+    """
+
+    def __init__(
+        self, rows: str, *, images: str = "swe-bench", divide: str = "id", dataset_split: str = "test"
+    ) -> None:
+        if images not in IMAGES:
+            raise InvalidOptionError(f"images={images!r} does not exist; choose of {', '.join(IMAGES)}")
+        if divide not in ("id", "repo", *_SPLITS):
+            raise InvalidOptionError(f"divide={divide!r} does not exist; choose of id, repo, {', '.join(_SPLITS)}")
+        self.rows = rows
+        self.images = images
+        self.divide = divide
+        self.dataset_split = dataset_split
+        if divide in _SPLITS:
+            self.splits = (divide,)
+        if is_file(rows):  # Read now, so that what is wrong with it is said now.
+            _ = self._read
+
+    def size(self, split: str) -> int:
+        """Number of rows in a split."""
+        return len(self._places[self.check_split(split)])
+
+    def task(self, split: str, index: int) -> InstanceTask:
+        """The `index`-th row of a split; see `TaskSource.task`."""
+        places = self._places[self.check_split(split)]
+        if not 0 <= index < len(places):
+            raise UnknownTaskError(
+                f"task_index={index} does not exist in split {split!r} of {self.rows}, which has {len(places)} rows"
+            )
+        return _task(completed(self._read[places[index]], self.images), split, index)
+
+    def find(self, task_id: str) -> InstanceTask:
+        """The row with this instance id; see `TaskSource.find`."""
+        for split, places in self._places.items():
+            for index, place in enumerate(places):
+                if self._read[place].instance_id == task_id:
+                    return self.task(split, index)
+        raise UnknownTaskError(f"instance {task_id!r} is not in {self.rows}")
+
+    @cached_property
+    def _read(self) -> tuple[Row, ...]:
+        if not is_file(self.rows):
+            return _from_hub(self.rows, self.dataset_split)
+        path = Path(self.rows).expanduser()
+        try:
+            return _from_file(path, path.stat().st_mtime_ns)
+        except OSError as error:
+            raise InvalidOptionError(f"rows={self.rows!r} cannot be read: {error.strerror}") from error
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """Which rows are in a split."""
+        if self.divide in self.splits:
+            return {self.divide: list(range(len(self._read)))}
+        contents = [row.repo if self.divide == "repo" else row.instance_id for row in self._read]
+        return {
+            split: [place for place, content in enumerate(contents) if in_split(content, split)]
+            for split in self.splits
+        }
+
+
+def is_file(rows: str) -> bool:
+    """The rows are in a file of this machine, by the name."""
+    return rows.endswith(_FILES) or Path(rows).expanduser().is_file()
+
+
+@lru_cache(maxsize=4)
+def _from_file(path: Path, _changed: int) -> tuple[Row, ...]:
+    return _checked(path.name, _records(path))
+
+
+@lru_cache(maxsize=4)
+def _from_hub(name: str, split: str) -> tuple[Row, ...]:
+    try:
+        from datasets import load_dataset
+    except ImportError as error:
+        raise MissingDependencyError("datasets", "swebench") from error
+    try:
+        records = load_dataset(name, split=split)
+    except Exception as error:
+        raise InvalidOptionError(
+            f"rows={name!r} is no file ({', '.join(_FILES)}), and no data set with a split {split!r} that can be had "
+            f"here: {error}"
+        ) from error
+    return _checked(name, ((f"row {number}", record) for number, record in enumerate(records, start=1)))
+
+
+def _records(path: Path) -> Iterator[tuple[str, object]]:
+    """What a file holds, and where."""
+    if path.suffix == ".parquet":
+        try:
+            from pyarrow import parquet
+        except ImportError as error:
+            raise MissingDependencyError("pyarrow", "swebench") from error
+        try:
+            table = parquet.read_table(path)
+        except ValueError as error:  # What pyarrow raises is one.
+            raise InvalidOptionError(f"{path.name} is no parquet file: {error}") from error
+        for number, record in enumerate(table.to_pylist(), start=1):
+            yield f"row {number}", record
+        return
+    with open(path, encoding="utf-8") as file:
+        if path.suffix == ".json":
+            try:
+                held = json.load(file)
+            except ValueError as error:
+                raise InvalidOptionError(f"{path.name} is no JSON: {error}") from error
+            if not isinstance(held, list):
+                raise InvalidOptionError(f"{path.name} must hold a list of objects, one for each row")
+            yield from ((f"row {number}", record) for number, record in enumerate(held, start=1))
+            return
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                try:
+                    yield f"line {number}", json.loads(line)
+                except ValueError as error:
+                    raise InvalidOptionError(f"{path.name}, line {number}: no JSON: {error}") from error
+
+
+def _checked(name: str, records: Iterator[tuple[str, object]]) -> tuple[Row, ...]:
+    found: dict[str, Row] = {}
+    for place, record in records:
+        where = f"{name}, {place}"
+        if not isinstance(record, Mapping):
+            raise InvalidOptionError(f"{where}: a row is an object, not {record!r:.60}")
+        row = read_row(record, where)
+        if row.instance_id in found:
+            raise InvalidOptionError(f"{where}: instance_id {row.instance_id!r} has been there before")
+        found[row.instance_id] = row
+    if not found:
+        raise InvalidOptionError(f"{name} holds no rows")
+    return tuple(found.values())
+
+
+def read_row(record: Mapping[str, Any], where: str = "the row") -> Row:
+    """A row of a data set, as it is there.
+
+    Raises:
+        InvalidOptionError: a field is missing, or is not what it should be.
+    """
+
+    def text(field: str, *, needed: bool = False) -> str:
+        value = record.get(field)
+        if value is None or value == "":
+            if needed:
+                raise InvalidOptionError(f"{where}: field {field} is missing")
+            return ""
+        if not isinstance(value, str):
+            raise InvalidOptionError(f"{where}: field {field} must be a string, got {value!r:.60}")
+        return value
+
+    values = {field: text(field, needed=True) for field in _NEEDED} | {field: text(field) for field in _OPTIONAL}
+    fail_to_pass = _tests(record, "FAIL_TO_PASS", where)
+    if not fail_to_pass:
+        raise InvalidOptionError(f"{where}: field FAIL_TO_PASS is empty, so that nothing would decide")
+    if not values["eval_script"]:
+        for field in ("test_patch", "base_commit"):
+            if not values[field]:
+                raise InvalidOptionError(f"{where}: field {field} is missing, and there is no eval_script")
+    return Row(
+        **values,
+        fail_to_pass=fail_to_pass,
+        pass_to_pass=_tests(record, "PASS_TO_PASS", where),
+        image=next((found for field in _IMAGE if (found := text(field))), ""),
+        test_command=next((found for field in _COMMAND if (found := text(field))), ""),
+        where=where,
+    )
+
+
+def _tests(record: Mapping[str, Any], field: str, where: str) -> tuple[str, ...]:
+    """Ids of tests: a list, or one written as JSON."""
+    value = record.get(field)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise InvalidOptionError(f"{where}: field {field} is no JSON: {error}") from error
+    if not isinstance(value, list) or not all(isinstance(test, str) for test in value):
+        raise InvalidOptionError(f"{where}: field {field} must be a list of strings, or one as JSON, got {value!r:.60}")
+    return tuple(dict.fromkeys(value))
+
+
+def _task(row: Row, split: str, index: int) -> InstanceTask:
+    files = read_patch(row.patch)
+    return InstanceTask(
+        id=row.instance_id,
+        split=split,
+        index=index,
+        complexity=Complexity(
+            state_size=max(1, sum(file.lines for file in files)),
+            action_size=0.0,
+            solution_length=sum(max(1, file.hunks) for file in files) + 1,  # A command for each place, and to submit.
+            exact=False,
+        ),
+        milestones=len(row.fail_to_pass),
+        task_type=row.repo,
+        problem=row.problem_statement,
+        fail_to_pass=row.fail_to_pass,
+        pass_to_pass=row.pass_to_pass,
+        row=row,
+        files=files,
+        test_files=frozenset(path for file in read_patch(row.test_patch) for path in file.paths),
+    )

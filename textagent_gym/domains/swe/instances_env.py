@@ -1,0 +1,172 @@
+"""The public data sets of repositories to repair, as an environment."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from textagent_gym.domains.swe.env import SWEEnv
+from textagent_gym.domains.swe.grader import Grade
+from textagent_gym.domains.swe.instances import Instances, InstanceTask, is_file
+from textagent_gym.domains.swe.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
+from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
+from textagent_gym.domains.swe.sandbox.base import ROOT
+from textagent_gym.domains.swe.tasks import Hunk
+from textagent_gym.domains.swe.tools import Call, writing_script
+from textagent_gym.errors import InvalidOptionError
+
+_LIMITS = Limits(memory=4096, processes=512, disk=4096, files=200_000)
+# The images of the data sets keep what a repository needs in an environment of conda.
+_ACTIVATE = (
+    "if [ -f /opt/miniconda3/bin/activate ]; then . /opt/miniconda3/bin/activate; conda activate testbed; fi; "
+    f"cd {ROOT}"
+)
+
+
+class SWEInstancesEnv(SWEEnv[InstanceTask]):
+    """## Instances of the public data sets
+    An instance of SWE-Gym, SWE-bench or a data set of their form: its issue, its repository as its image holds it, and
+    its own tests, read by swebench. The image is run by Docker or Podman, without a network.
+
+    | axis | what it is | |
+    | --- | --- | --- |
+    | `state_size` | lines that the instance's own repair changes | measured, not chosen |
+    | `action_size` | `tools` | "shell", "edit", "all" |
+    | `solution_length` | places that the repair changes, and one | measured, not chosen |
+
+    Args:
+        rows: a `.jsonl`, `.json` or `.parquet` file, or the name of a data set for `datasets.load_dataset`.
+        images: how images are named where a row names none: "swe-gym" or "swe-bench".
+        divide: "id" deals the rows out to the splits by their ids and "repo" by their repositories, half of them for
+            training; the name of a split puts all rows there, and there is no other split.
+        dataset_split: of the data set, where `rows` is the name of one.
+        grading_timeout: seconds that a row's tests may take.
+        limits: of the sandboxes; 4 GiB of memory unless set.
+        options: the arguments of `SWEEnv` and `TextEnv`.
+
+    Raises:
+        InvalidOptionError: an argument has a value that does not exist, or a row of the file is not what it should be.
+    """
+
+    def __init__(
+        self,
+        *,
+        rows: str,
+        images: str = "swe-bench",
+        divide: str = "id",
+        dataset_split: str = "test",
+        grading_timeout: float = 1800.0,
+        limits: Limits | None = None,
+        **options: Any,
+    ) -> None:
+        if not grading_timeout > 0:
+            raise InvalidOptionError(f"grading_timeout must be more than 0, got {grading_timeout!r}")
+        source = Instances(rows, images=images, divide=divide, dataset_split=dataset_split)
+        super().__init__(source, limits=limits or _LIMITS, **options)
+        if is_file(rows) and not source.size(self.split):
+            raise InvalidOptionError(
+                f"no row of {rows} is in the split {self.split!r}; divide={self.split!r} puts all of them there"
+            )
+        self.grading_timeout = grading_timeout
+        self._grader: Sandbox | None = None
+        self._new_shell = True
+        self._repair: tuple[str, Changes, Changes] = ("", {}, {})  # Of which task; files before and after.
+
+    def _make_sandbox(self, limits: Limits) -> Sandbox:
+        return make_sandbox(self.sandbox_name, limits, images=True)
+
+    @property
+    def _second_sandbox(self) -> Sandbox:
+        """Where tests run; it begins afresh each time."""
+        if self._grader is None:
+            self._grader = self._make_sandbox(grading_limits(self.limits))
+        return self._grader
+
+    def _enter(self, task: InstanceTask) -> None:
+        self.sandbox.begin((), ENVIRONMENT, image=task.row.image)
+        self._new_shell = True
+
+    def _run(self, text: str) -> Result:
+        if self._new_shell:
+            self.sandbox.run(_ACTIVATE, self.command_timeout)
+        result = super()._run(text)
+        self._new_shell = result.status is None
+        return result
+
+    def _source_changes(self) -> Changes:
+        repair = {path for file in self.task.files for path in file.paths}
+        return row_changes(self.sandbox.changes(), test_files=self.task.test_files, repair=repair)
+
+    def _run_tests(self, changes: Changes) -> Grade:
+        return grade_row(self._second_sandbox, self.task.row, changes, seconds=self.grading_timeout)
+
+    def _oracle(self) -> tuple[str, ...] | None:
+        """The instance's own repair, whatever the agent has made of the files; `None` where the tools cannot do it."""
+        changes = self._source_changes()
+        if not changes and self.action_format == "bash":
+            calls = [Call("shell", {"command": _applying(self.task.row.patch)})]
+        else:
+            before, after = self._repaired(changes)
+            calls = []
+            for path in sorted({*after, *changes}):
+                right = after.get(path, before.get(path))
+                now = changes[path] if path in changes else before.get(path)
+                if now != right:
+                    written = self._writing(path, now, right)
+                    if written is None:
+                        return None
+                    calls += written
+        return self._plan(calls)
+
+    def _writing(self, path: str, now: bytes | None, right: bytes | None) -> list[Call] | None:
+        """Calls that give a file its content; `None` where the tools cannot do it."""
+        try:
+            text = None if right is None else right.decode()
+            old = None if now is None else now.decode()
+        except UnicodeDecodeError:
+            return None
+        if text is None:
+            remove = Call("shell", {"command": f'rm -f "$TESTBED"/{shlex.quote(path)}'})
+            return [remove] if "shell" in self.tools else None
+        if self.action_format == "bash":
+            return [Call("shell", {"command": writing_script(path, text)})]
+        if old:
+            return self._replacement(Hunk(path, old, text, 1), old)
+        return [Call("create", {"path": path, "content": text})] if "create" in self.tools else None
+
+    def _repaired(self, changes: Changes) -> tuple[Changes, Changes]:
+        """The files that the repair or the agent changes: as the image has them, and those of the repair after it."""
+        task = self.task
+        known, before, after = self._repair
+        if known == task.id and set(changes) <= set(before):
+            return before, after
+        box = self._second_sandbox
+        box.begin((), ENVIRONMENT, image=task.row.image)
+        before = dict.fromkeys(({path for file in task.files for path in file.paths} - task.test_files) | set(changes))
+        # Written once more as they are, so that they come back as changes.
+        names = shlex.join(sorted(before))
+        box.run(f'cd {ROOT}; for f in {names}; do [ -f "$f" ] && cat "$f" >/tmp/f && cat /tmp/f >"$f"; done', 60)
+        now = box.changes()
+        before = {path: now.get(path) for path in before}
+        applied = box.run(_applying(task.row.patch), 60)
+        if applied.status != 0:
+            raise SandboxError(f"the patch of {task.id} does not apply in {task.row.image}: {applied.output[-500:]}")
+        after = {path: content for path, content in box.changes().items() if before.get(path) != content}
+        after = {path: content for path, content in after.items() if path in before}
+        self._repair = (task.id, before, after)
+        return before, after
+
+    def close(self) -> None:
+        """End both sandboxes, and everything in them."""
+        if self._grader is not None:
+            self._grader.close()
+            self._grader = None
+        super().close()
+
+
+def _applying(patch: str) -> str:
+    """A command that applies a patch."""
+    end = "END_OF_PATCH"
+    while end in patch:
+        end += "_"
+    return f"cd \"$TESTBED\" && git apply --whitespace=nowarn - <<'{end}'\n{patch.removesuffix(chr(10))}\n{end}"

@@ -1,0 +1,201 @@
+"""The suite's own tasks as rows of a data set, with an image for each, so that swebench's harness can run them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from textagent_gym.domains.swe.eval_scripts import Row, script
+from textagent_gym.domains.swe.sandbox import SandboxError
+from textagent_gym.domains.swe.sandbox.base import ROOT
+from textagent_gym.domains.swe.tasks import SWETask
+from textagent_gym.errors import MissingDependencyError, UnsupportedOperationError
+
+_PARSER = "parse_log_pytest_v2"
+# Plain pytest as the suite's own grader runs it; -rA prints what swebench reads.
+_PYTEST = "python -m pytest -rA -p no:cacheprovider --import-mode=append -o addopts= --tb=short"
+
+
+def export_rows(
+    tasks: Iterable[SWETask], out: Path, *, base: str = "", progress: Callable[[int], None] | None = None
+) -> list[Row]:
+    """Write tasks as rows in the form of SWE-bench, one JSON object a line.
+
+    Args:
+        tasks: which.
+        out: file to write.
+        base: image with bash, git and Python 3.11 or later, from which Docker builds the rows' images; "" builds none.
+        progress: called with the number of tasks that are done.
+
+    Raises:
+        UnsupportedOperationError: a task has no `.git`, or no hidden test that swebench could find in a log.
+        MissingDependencyError: swebench is not installed.
+        SandboxError: an image cannot be built.
+    """
+    rows = []
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with open(out, "w", encoding="utf-8") as file:
+        for done, task in enumerate(tasks, start=1):
+            with _tree(task) as tree:
+                if base:  # First: what git notes of the tree would make another image each time.
+                    _build(_image(task), tree, base, task.repository.package.paths)
+                row = _row(task, tree)
+            rows.append(row)
+            file.write(json.dumps(row.to_dict()) + "\n")
+            file.flush()
+            if progress is not None:
+                progress(done)
+    return rows
+
+
+def _row(task: SWETask, tree: Path) -> Row:
+    """A task as a row; its tree is changed and becomes what it was."""
+    package = task.repository.package
+    base_commit = _git(tree, "rev-parse", "HEAD").strip()
+    hidden = [path for path in _files(task.layers[0]) if path in task.repository.test_files]
+    patches = [
+        _patch(tree, {path: task.repository.root / path for path in paths})
+        for paths in (sorted({hunk.path for hunk in task.hunks}), hidden)
+    ]
+    fail_to_pass, pass_to_pass = readable(task.fail_to_pass), readable(task.pass_to_pass)
+    if not fail_to_pass:
+        raise UnsupportedOperationError(f"swebench cannot read the name of any hidden test of {task.id} in a log")
+    files = sorted({test.partition("::")[0] for test in (*fail_to_pass, *pass_to_pass)})
+    return Row(
+        instance_id=f"textagent__{_name(task)}",
+        repo=f"textagent/{package.name}",
+        base_commit=base_commit,
+        version=package.version,
+        problem_statement=task.problem,
+        patch=patches[0],
+        test_patch=patches[1],
+        fail_to_pass=fail_to_pass,
+        pass_to_pass=pass_to_pass,
+        image=_image(task),
+        eval_script=script([f"cd {ROOT}"], f"{_PYTEST} {shlex.join(files)}", patches[1], base_commit),
+        log_parser=_PARSER,
+        eval_type="pass_and_fail",
+    )
+
+
+def _name(task: SWETask) -> str:
+    return task.id.removeprefix("SWE/").replace("/", "-").replace("+", "-")
+
+
+def _image(task: SWETask) -> str:
+    return f"textagent-swe/{_name(task)}:latest".lower()
+
+
+def readable(tests: Sequence[str]) -> tuple[str, ...]:
+    """The tests whose ids swebench's parser finds in a log as they are: it changes some characters and blanks.
+
+    Raises:
+        MissingDependencyError: swebench is not installed.
+    """
+    try:
+        from swebench.harness.log_parsers import PARSER_REGISTRY
+    except ImportError as error:
+        raise MissingDependencyError("swebench", "swebench") from error
+    parse = PARSER_REGISTRY[_PARSER]
+    return tuple(
+        test
+        for test in tests
+        if parse(f"PASSED {test}", None) == {test: "PASSED"} and parse(f"FAILED {test} - x", None) == {test: "FAILED"}
+    )
+
+
+@contextmanager
+def _tree(task: SWETask) -> Iterator[Path]:
+    """The agent's tree, in one folder."""
+    if not (task.layers[0] / ".git").is_dir():
+        raise UnsupportedOperationError(
+            f"{task.id} was built without git and has no commit; install git, build it again"
+        )
+    with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
+        tree = Path(temporary) / "testbed"
+        for layer in reversed(task.layers):
+            shutil.copytree(
+                layer, tree, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        yield tree
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def _patch(tree: Path, right: dict[str, Path]) -> str:
+    """What makes some files what they should be, as a diff."""
+    for path, source in right.items():
+        shutil.copyfile(source, tree / path)
+    patch = _git(tree, "diff", "--no-color", "--no-ext-diff", "--full-index", "HEAD")
+    _git(tree, "reset", "--quiet", "--hard")
+    return patch
+
+
+def _git(tree: Path, *arguments: str) -> str:
+    """What git prints; nobody's settings have a say in it."""
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(tree.parent),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+    }
+    options = ["-c", "core.fileMode=false", "-c", f"safe.directory={tree}"]
+    try:
+        done = subprocess.run(["git", *options, *arguments], cwd=tree, env=environment, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UnsupportedOperationError(f"rows need git: {error}") from error
+    return done.stdout.decode()
+
+
+def _build(tag: str, tree: Path, base: str, paths: Sequence[str]) -> None:
+    """Build the image of a row: a base, pytest, and the agent's tree."""
+    import docker.errors
+
+    from textagent_gym.domains.swe.sandbox.container import _TOOLS, connect, prepared, present
+
+    engine = connect("docker")
+    importable = [*(ROOT if path == "." else f"{ROOT}/{path}" for path in paths), f"{_TOOLS}/packages"]
+    variables = {
+        "PATH": f"{_TOOLS}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PYTHONPATH": ":".join(importable),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "LANG": "C.UTF-8",
+    }
+    lines = [
+        f"FROM {prepared(engine, present(engine, base))}",
+        *(f"ENV {name}={variables[name]}" for name in variables),
+    ]
+    lines += [f"COPY testbed {ROOT}", f"WORKDIR {ROOT}"]
+    recipe = "\n".join(lines).encode()
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as tar:
+        member = tarfile.TarInfo("Dockerfile")
+        member.size = len(recipe)
+        tar.addfile(member, io.BytesIO(recipe))
+        tar.add(tree, "testbed", filter=_anonymous)
+    context.seek(0)
+    try:
+        engine.images.build(fileobj=context, custom_context=True, tag=tag, rm=True, network_mode="none")
+    except (docker.errors.DockerException, OSError) as error:
+        raise SandboxError(f"the image {tag} cannot be built on {base}: {error}") from error
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Root's, and of no date: the same tree makes the same image."""
+    member.mtime = 0
+    member.uid = member.gid = 0
+    member.uname = member.gname = "root"
+    return member

@@ -1,0 +1,193 @@
+"""Sandboxes on the machines of a Ray cluster: an actor there keeps a sandbox of another kind.
+
+The cluster is the one that `ray.init` was called for, or that `RAY_ADDRESS` names, or else one on this machine alone.
+Its machines have this suite installed. Layers of trees travel once to each machine and stay in its cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import tarfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from textagent_gym.cache import cache_folder, made_whole
+from textagent_gym.domains.swe.sandbox.base import Changes, Limits, Result, Sandbox, SandboxError, pack
+
+_SECONDS = 120.0
+_CPUS = 1.0
+
+
+class RaySandbox(Sandbox):
+    """See the module, and `Sandbox` for what it does.
+
+    Args:
+        kind: of the sandbox on the other machine.
+        limits: what commands may use.
+
+    Raises:
+        SandboxError: there is no Ray, no machine with a free CPU, or it cannot have such a sandbox.
+    """
+
+    name = "ray"
+
+    def __init__(self, kind: str = "auto", limits: Limits | None = None) -> None:
+        super().__init__(limits)
+        try:
+            import ray
+        except ImportError as error:
+            raise SandboxError('the package ray is missing: pip install "textagent-gym[ray]"') from error
+        self._ray = ray
+        self._digests: dict[Path, tuple[int, str]] = {}
+        try:
+            if not ray.is_initialized():
+                ray.init(log_to_driver=False, configure_logging=False)
+            self._actor = ray.remote(num_cpus=_CPUS)(Keeper).remote(kind, self.limits)
+            self._release = weakref.finalize(self, _kill, self._actor)
+            self._platform: str = self._ask("platform", seconds=_SECONDS)
+        except (ray.exceptions.RayError, ConnectionError, RuntimeError) as error:
+            raise SandboxError(f"Ray has no sandbox for us: {error}") from error
+
+    def _ask(self, method: str, *arguments: Any, seconds: float = 3600.0) -> Any:
+        try:
+            return self._ray.get(getattr(self._actor, method).remote(*arguments), timeout=seconds)
+        except self._ray.exceptions.GetTimeoutError as error:
+            raise SandboxError(f"no answer within {seconds:g} seconds: the cluster may have no CPU to spare") from error
+        except self._ray.exceptions.RayTaskError as error:
+            cause = error.cause
+            raise (cause if isinstance(cause, SandboxError) else SandboxError(str(error))) from error
+        except self._ray.exceptions.RayError as error:
+            raise SandboxError(f"the sandbox on the cluster has ended: {error}") from error
+
+    @property
+    def platform(self) -> str:
+        """See `Sandbox.platform`: that of the other machine."""
+        return self._platform
+
+    def _sent(self, layers: Sequence[Path]) -> list[str]:
+        """The names of layers there, after what is missing has been sent."""
+        names = [self._digest(layer) for layer in layers]
+        missing = set(self._ask("missing", names))
+        for layer, name in zip(layers, names, strict=True):
+            if name in missing:
+                self._ask("store", name, pack([layer], {}))
+        return names
+
+    def _digest(self, layer: Path) -> str:
+        """A name for a layer: the same content, the same name. Files are only read again when they look different."""
+        look = hash(tuple(_look(layer)))
+        if self._digests.get(layer, (None, ""))[0] != look:
+            self._digests[layer] = (look, hashlib.sha256(pack([layer], {})).hexdigest()[:32])
+        return self._digests[layer][1]
+
+    def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
+        self._ask("begin", self._sent(layers), dict(environment), image)
+
+    def run(self, command: str, timeout: float) -> Result:
+        found: Result = self._ask("run", command, timeout, seconds=timeout + _SECONDS)
+        return found
+
+    def changes(self) -> Changes:
+        found: Changes = self._ask("changes")
+        return found
+
+    def execute(
+        self,
+        layers: Sequence[Path],
+        files: Changes,
+        *,
+        program: Path,
+        message: bytes,
+        timeout: float,
+    ) -> bytes | None:
+        text = program.read_bytes()
+        arguments = (self._sent(layers), files, text, message, timeout)
+        answer: bytes | None = self._ask("execute", *arguments, seconds=timeout + _SECONDS)
+        return answer
+
+    def close(self) -> None:
+        if self._release.alive:
+            with contextlib.suppress(SandboxError):
+                self._ask("close", seconds=_SECONDS)
+        self._release()
+
+
+class Keeper:
+    """Keeps a sandbox on the machine where it lives; see `RaySandbox`."""
+
+    def __init__(self, kind: str, limits: Limits) -> None:
+        from textagent_gym.domains.swe.sandbox.choose import make_sandbox
+
+        self._sandbox = make_sandbox(kind, limits)
+        self._folder = cache_folder() / "swe" / "layers"
+
+    def platform(self) -> str:
+        """Of the sandbox."""
+        return self._sandbox.platform
+
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """Layers that are not here yet."""
+        return [name for name in names if not (self._folder / name).is_dir()]
+
+    def store(self, name: str, data: bytes) -> None:
+        """Keep a layer."""
+        with made_whole(self._folder / name) as part, tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            tar.extractall(part, filter="tar")
+
+    def begin(self, layers: Sequence[str], environment: Mapping[str, str], image: str) -> None:
+        """See `Sandbox.begin`."""
+        self._sandbox.begin([self._folder / name for name in layers], environment, image=image)
+
+    def run(self, command: str, timeout: float) -> Result:
+        """See `Sandbox.run`."""
+        return self._sandbox.run(command, timeout)
+
+    def changes(self) -> Changes:
+        """See `Sandbox.changes`."""
+        return self._sandbox.changes()
+
+    def execute(
+        self, layers: Sequence[str], files: Changes, program: bytes, message: bytes, timeout: float
+    ) -> bytes | None:
+        """See `Sandbox.execute`."""
+        path = self._folder.parent / "programs" / f"{hashlib.sha256(program).hexdigest()[:16]}.py"
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(f".{os.getpid()}.part")
+            part.write_bytes(program)
+            part.replace(path)
+        folders = [self._folder / name for name in layers]
+        return self._sandbox.execute(folders, files, program=path, message=message, timeout=timeout)
+
+    def close(self) -> None:
+        """See `Sandbox.close`."""
+        self._sandbox.close()
+
+
+def _look(folder: Path) -> list[tuple[str, int, int, int]]:
+    """Files of a folder with what changes when they do."""
+    found = []
+    for path, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            status = os.lstat(os.path.join(path, name))
+            found.append((os.path.relpath(os.path.join(path, name), folder), *_times(status)))
+    return found
+
+
+def _times(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _kill(actor: Any) -> None:
+    """End an actor; what its sandbox runs ends with it."""
+    import ray
+
+    if ray.is_initialized():
+        with contextlib.suppress(ray.exceptions.RayError):
+            ray.kill(actor)
