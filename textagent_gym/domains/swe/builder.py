@@ -203,7 +203,7 @@ def run_all(repository: Repository, sandbox: Sandbox, changed: Changes, maxfail:
     """Run all tests of a package with some files changed."""
     return run_tests(
         sandbox,
-        [repository.root],
+        [repository.compiled, repository.root],
         changed,
         None,
         test_files=repository.test_files,

@@ -16,7 +16,7 @@ import json
 import random
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -29,8 +29,10 @@ _PROTECTED_NAMES = (
     "sitecustomize.py", "usercustomize.py", "test_*.py", "*_test.py", "*.pth", "*.pyc", "*.so", ".coveragerc",
 )  # fmt: skip
 _PROTECTED_FOLDERS = (".git", "__pycache__", "test", "tests", "testing", ".pytest_cache", ".hg", ".svn")
-TWINS = 9
+TWINS = 24
 """Tests that must fail, in each run."""
+_LEAST_CHANCE = 0.1
+_MOST_RUNS = 3
 PASSED = {"setup": "passed", "call": "passed", "teardown": "passed"}
 
 
@@ -110,6 +112,7 @@ def run_tests(
     *,
     test_files: Sequence[str],
     paths: Sequence[str],
+    first: Sequence[str] = (),
     must_fail: Sequence[str] = (),
     maxfail: int = 0,
     explain: bool = False,
@@ -124,8 +127,9 @@ def run_tests(
         tests: their ids; `None` for all in `test_files`.
         test_files: where they are.
         paths: folders that are importable, below the root.
+        first: ids of tests that run first; if none of them passes, the others do not run.
         must_fail: ids of tests that fail unless the report is forged.
-        maxfail: stop after so many failures; 0 for never.
+        maxfail: stop after so many failures; 0 for never. Only with `explain`.
         explain: say in messages what an assertion was about, which takes longer.
         seconds: for everything.
     """
@@ -133,6 +137,7 @@ def run_tests(
         "tests": None if tests is None else list(tests),
         "files": list(test_files),
         "paths": list(paths),
+        "first": list(first),
         "maxfail": maxfail,
         "explain": explain,
         "seconds": seconds,
@@ -192,45 +197,46 @@ def grade(
 ) -> Grade:
     """Grade what an agent has made of a tree.
 
-    The hidden tests run first, and the others only if some of them pass, since nothing is paid otherwise.
+    The hidden tests run first, and the others only if some of them pass, since nothing is paid otherwise. Where there
+    are few twins, and a report could be forged by guessing which tests are hidden, everything runs up to three times.
 
     Args:
         sandbox: whose kind of sandbox is used; the agent's own tree is not.
-        layers: of the task's tree, mistakes included.
+        layers: of the task's tree, with the mistakes and with all tests.
         changes: of the agent; see `source_changes` for what counts of them.
         fail_to_pass, pass_to_pass: ids of tests.
         tests: the test files, by path, hidden tests included.
         twins: of the hidden tests.
         paths: folders that are importable.
-        seconds: for each of the two runs.
+        seconds: for each run.
     """
     allowed = source_changes(changes, tests)
     if not allowed:
         return Grade(missing=tuple(fail_to_pass))
 
     hidden = sorted({test.partition("[")[0] for test in fail_to_pass})
-
-    def run(wanted: Sequence[str]) -> TestRun:
-        made = rewrite(tests, wanted, hidden, twins=twins, count=TWINS, draw=new_draw())
+    repaired = tuple(fail_to_pass)
+    broken: tuple[str, ...] = ()
+    chance = 1.0  # That somebody who forges a report has guessed right each time.
+    for _ in range(_MOST_RUNS):
+        made = rewrite(tests, [*fail_to_pass, *pass_to_pass], hidden, twins=twins, count=TWINS, draw=new_draw())
         found = run_tests(
             sandbox,
             layers,
-            {**{name: text.encode() for name, text in made.files.items()}, **allowed},
+            {**{name: text.encode() for name, text in made.files.items() if text != tests[name]}, **allowed},
             [*made.names.values(), *made.twins],
-            test_files=sorted({test.partition("::")[0] for test in (*wanted, *made.twins)}),
+            test_files=sorted({test.partition("::")[0] for test in (*made.names, *made.twins)}),
             paths=paths,
+            first=[*(made.names[test] for test in fail_to_pass), *made.twins],
             must_fail=made.must_fail,
             seconds=seconds,
         )
-        return replace(found, passed=frozenset(test for test, now in made.names.items() if now in found.passed))
-
-    first = run(fail_to_pass)
-    repaired = tuple(test for test in fail_to_pass if test in first.passed)
-    if not repaired or first.forged or first.timed_out:
-        return Grade((), tuple(fail_to_pass), (), first.forged, first.timed_out)
-    # The repaired ones once more, among their twins: without them nothing would be known of this report.
-    second = run([*pass_to_pass, *fail_to_pass])
-    repaired = tuple(test for test in repaired if test in second.passed)
+        repaired = tuple(test for test in repaired if made.names[test] in found.passed)
+        if not repaired or found.forged or found.timed_out:
+            return Grade((), tuple(fail_to_pass), (), found.forged, found.timed_out)
+        broken = tuple(test for test in pass_to_pass if made.names[test] not in found.passed)
+        chance *= made.chance
+        if broken or chance <= _LEAST_CHANCE:
+            break
     missing = tuple(test for test in fail_to_pass if test not in repaired)
-    broken = tuple(test for test in pass_to_pass if test not in second.passed)
-    return Grade(repaired, missing, broken, second.forged, second.timed_out)
+    return Grade(repaired, missing, broken)

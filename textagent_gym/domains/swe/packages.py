@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import ast
 import compileall
+import contextlib
 import hashlib
+import importlib.util
 import io
 import json
 import os
+import py_compile
 import re
 import shutil
 import tarfile
@@ -23,7 +26,7 @@ from urllib.parse import urljoin
 
 from textagent_gym.cache import cache_folder, made_whole
 from textagent_gym.domains.swe.grader import run_tests
-from textagent_gym.domains.swe.sandbox.base import Sandbox
+from textagent_gym.domains.swe.sandbox.base import ROOT, Sandbox
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 
 VERSION = 2
@@ -180,6 +183,7 @@ class Repository:
     Attributes:
         package: which.
         root: folder; nobody writes to it.
+        compiled: folder with the tests' compiled files, which agents do not see.
         platform: of the sandbox in which the tests were run; see `Sandbox.platform`.
         tests: ids of the tests that pass, time after time.
         test_files: where they are.
@@ -188,6 +192,7 @@ class Repository:
 
     package: Package
     root: Path
+    compiled: Path
     platform: str
     tests: frozenset[str]
     test_files: tuple[str, ...]
@@ -256,6 +261,7 @@ def _read(package: Package, root: Path, platform: str, record: str) -> Repositor
     return Repository(
         package=package,
         root=root,
+        compiled=_compiled(root),
         platform=platform,
         tests=frozenset(data["tests"]),
         test_files=tuple(data["test_files"]),
@@ -267,7 +273,7 @@ def unpack(package: Package) -> Path:
     """The folder of a package's files, fetched if need be."""
     folder = cache_folder() / "swe" / f"v{VERSION}" / "packages"
     root = folder / (f"{package.slug}-{_digest(Path(package.folder))}" if package.folder else package.slug)
-    if root.is_dir():
+    if root.is_dir() and _compiled(root).is_dir():
         return root
     with made_whole(root) as part:
         if package.folder:
@@ -276,7 +282,24 @@ def unpack(package: Package) -> Path:
         else:
             _extract(_fetch(package), part)
         compile_sources(part, part / package.sources)
+    with made_whole(_compiled(root)) as part:
+        _compile_tests(root, part)
     return root
+
+
+def _compiled(root: Path) -> Path:
+    """The folder of the compiled tests of a repository."""
+    return root.with_name(f"{root.name}-tests")
+
+
+def _compile_tests(root: Path, folder: Path) -> None:
+    """Compile the tests of a repository into another folder, laid out in the same way."""
+    for path in root.rglob("*.py"):
+        name = path.relative_to(root)
+        if is_test(str(name)):
+            target = importlib.util.cache_from_source(folder / name)
+            with contextlib.suppress(py_compile.PyCompileError):
+                py_compile.compile(str(path), target, dfile=f"{ROOT}/{name}", doraise=True)
 
 
 def compile_sources(root: Path, folder: Path) -> None:
@@ -289,7 +312,7 @@ def compile_sources(root: Path, folder: Path) -> None:
         if path.is_file():
             os.utime(path, (_LONG_AGO, _LONG_AGO))
     tests = re.compile(r"/tests?/|/test_[^/]*$|_test\.py$")
-    compileall.compile_dir(str(folder), quiet=2, workers=1, rx=tests, stripdir=str(root), prependdir="/testbed")
+    compileall.compile_dir(str(folder), quiet=2, workers=1, rx=tests, stripdir=str(root), prependdir=ROOT)
 
 
 def _digest(folder: Path) -> str:

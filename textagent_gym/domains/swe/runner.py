@@ -6,12 +6,16 @@ Two processes: this one imports pytest and nothing of the repository, holds the 
 cannot be looked into by the other. The other one, forked off it for each request, runs the tests, and can say what it
 wants over a pipe; what it says is believed only as far as its exit status and the tests that must fail (see `grader`)
 bear it out. With "alone", nobody else lives in this process namespace, and everything in it ends after each request.
+
+Unless the failures are to be explained, plain test functions are set up, called and torn down by pytest, but without
+the hooks by which its plugins look on; see `Reporter.is_plain` for which. Most of a test's time is spent in those.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import select
@@ -19,34 +23,106 @@ import shutil
 import signal
 import sys
 import time
+import unittest
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from _pytest.config import get_config
+from _pytest.tmpdir import tmppath_result_key
+from _pytest.warnings import catch_warnings_for_item
 
 _PR_SET_DUMPABLE = 4
 
 
-class Reporter:
-    """Collects what each test did."""
+_LOOKING_ON = (
+    "pytest_runtest_protocol", "pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_teardown",
+    "pytest_runtest_makereport", "pytest_runtest_logstart", "pytest_runtest_logfinish", "pytest_runtest_logreport",
+)  # fmt: skip
 
-    def __init__(self, wanted: list[str] | None) -> None:
+
+class Reporter:
+    """Runs the tests that are wanted, and collects what each of them did.
+
+    Args:
+        wanted: their ids; `None` for all.
+        first: those that run first; if none of them passes, the others do not run.
+        explain: keep messages of failures.
+    """
+
+    def __init__(self, wanted: list[str] | None, first: list[str], *, explain: bool) -> None:
         self.wanted = set(wanted) if wanted is not None else None
-        self.collected: list[str] = []
+        self.first = set(first)
+        self.explain = explain
         self.phases: dict[str, dict[str, str]] = {}
         self.messages: dict[str, str] = {}
-        self.errors: list[str] = []
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         if self.wanted is not None:
             left_out = [item for item in items if item.nodeid not in self.wanted]
             items[:] = [item for item in items if item.nodeid in self.wanted]
             config.hook.pytest_deselected(items=left_out)
-        self.collected = [item.nodeid for item in items]
+        items.sort(key=lambda item: item.nodeid not in self.first)
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self.errors.append(str(report.longrepr)[-4000:])
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        if self.explain:
+            return None
+        hooks = [getattr(session.config.hook, name) for name in _LOOKING_ON]
+        strangers = [
+            hook
+            for hook in hooks
+            for found in hook.get_hookimpls()
+            if found.plugin is not self and not found.function.__module__.startswith("_pytest.")
+        ]
+        for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+            if self.first and item.nodeid not in self.first:
+                if not any(list(phases.values()) == ["passed"] * 3 for phases in self.phases.values()):
+                    break
+                self.first = set()
+            if isinstance(item, pytest.Function) and self.is_plain(item) and not strangers:
+                self.run(item, following)
+            else:
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.shouldfail or session.shouldstop:
+                break
+        return True
+
+    def is_plain(self, item: pytest.Function) -> bool:
+        """A function without marks and fixtures that need more than pytest's fixtures and its care for warnings."""
+        marks = {mark.name for mark in item.iter_markers()}
+        return (
+            type(item) is pytest.Function
+            and marks <= {"parametrize", "usefixtures", "filterwarnings"}
+            and not {"caplog", "subtests"} & set(item.fixturenames)
+        )
+
+    def run(self, item: pytest.Function, following: pytest.Item | None) -> None:
+        """What pytest's own protocol does (`_pytest.runner.runtestprotocol`), less the hooks."""
+        state = item.session._setupstate
+        with catch_warnings_for_item(config=item.config, ihook=item.ihook, when="runtest", item=item):
+            passed = item.stash[tmppath_result_key] = {}
+            phases = {"setup": self.outcome(lambda: state.setup(item))}
+            passed["setup"] = phases["setup"] == "passed"
+            if passed["setup"]:
+                phases["call"] = self.outcome(item.runtest)
+                passed["call"] = phases["call"] == "passed"  # Temporary folders of failed tests are kept, if asked for.
+            phases["teardown"] = self.outcome(lambda: state.teardown_exact(following))
+        item.funcargs = None  # type: ignore[assignment]
+        self.phases[item.nodeid] = phases
+        item.session.testsfailed += "failed" in phases.values()
+
+    def outcome(self, function: Callable[[], object]) -> str:
+        """What became of a phase."""
+        try:
+            function()
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            raise
+        except (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest):
+            return "skipped"
+        except BaseException:  # noqa: BLE001 (whatever a test raises)
+            return "failed"
+        return "passed"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         outcome = report.outcome
@@ -55,7 +131,7 @@ class Reporter:
         phases = self.phases.setdefault(report.nodeid, {})
         if phases.get(report.when or "") != "failed":  # Sub-tests report the same phase several times.
             phases[report.when or ""] = outcome
-        if report.failed and report.longrepr is not None:
+        if self.explain and report.failed and report.longrepr is not None:
             self.messages.setdefault(report.nodeid, str(report.longrepr)[-4000:])
 
 
@@ -74,21 +150,24 @@ def run_tests(request: dict[str, Any], pipe: int) -> int:
             runner.CallInfo.__dict__["from_call"].__func__.__code__, runner.pytest_runtest_makereport.__code__,
             runner.runtestprotocol.__code__, pytest.main, reports.BaseReport.__dict__["failed"],
             reports.BaseReport.__dict__["passed"], Reporter.pytest_runtest_logreport.__code__, AssertionError,
+            Reporter.run.__code__, Reporter.outcome.__code__, runner.SetupState.__dict__["setup"],
+            pytest.Function.__dict__["runtest"],
         ]  # fmt: skip
 
     before = watched()
-    reporter = Reporter(request["tests"])
+    explain = request["explain"]
+    reporter = Reporter(request["tests"], request["first"], explain=explain)
+    quick = ["--assert=plain", "--tb=no", "-p", "no:unraisableexception", "-p", "no:threadexception"]
     arguments = [
-        *request["files"], "-q", "-p", "no:cacheprovider", "--import-mode=append", "-o", "addopts=", "--tb=short",
-        f"--rootdir={os.getcwd()}", f"--assert={'rewrite' if request['explain'] else 'plain'}",
-        f"--maxfail={request['maxfail']}", "--continue-on-collection-errors",
+        *request["files"], "-q", "-p", "no:cacheprovider", "--import-mode=append", "-o", "addopts=",
+        f"--rootdir={os.getcwd()}", f"--maxfail={request['maxfail']}", "--continue-on-collection-errors",
+        *(["--assert=rewrite", "--tb=short"] if explain else quick),
     ]  # fmt: skip
+    gc.set_threshold(50_000, 20, 20)  # The process is short.
     status = int(pytest.main(arguments, plugins=[reporter]))
     report = {
-        "collected": reporter.collected,
         "phases": reporter.phases,
         "messages": reporter.messages,
-        "errors": reporter.errors,
         "tampered": any(a is not b for a, b in zip(before, watched(), strict=True)),
         "status": status,
     }
@@ -171,6 +250,8 @@ def main() -> None:
     for descriptor in range(3):
         os.dup2(silence, descriptor)
     get_config()  # Loads pytest's own plugins, once for all.
+    gc.collect()
+    gc.freeze()
     _dumpable(0)  # Nobody reads our memory or our descriptors.
     os.write(answer, bytes(8))  # Ready.
     while True:

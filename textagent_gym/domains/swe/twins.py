@@ -14,6 +14,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 _EXCEPTIONS = ("ValueError", "TypeError", "KeyError", "IndexError", "AttributeError", "RuntimeError", "OSError")
 _OPPOSITES = {
@@ -25,8 +26,12 @@ _WORDS = (
     "again", "as_well", "before", "both", "by_default", "empty", "first", "in_order", "last", "later", "longer", "many",
     "mixed", "more", "nested", "none", "once", "one", "only", "other", "shorter", "simple", "single", "twice", "two",
 )  # fmt: skip
+_MOST_TWINS = 40  # Of a function, that are tried.
 _MOST_TESTS = 100  # Of the twins of a function, in one run.
-_VARIANTS = 3  # Other results that are tried for each value.
+_VARIANTS = 8  # Other results that are tried for each value.
+
+_ORIGINAL = -1
+_NAMELESS = "def test_without_a_name("
 
 Twins = Mapping[str, Mapping[int, Sequence[str]]]
 """By test function (`file::name` or `file::class::name`), the numbers of twins that are known to fail; for each, which
@@ -44,12 +49,14 @@ class Rewritten:
         names: by id of each test that is run, its id now.
         twins: ids of the twins' tests, which are run too.
         must_fail: those of them that fail on working code.
+        chance: of whoever guesses which tests are hidden, knowing of each group of twins that it is one.
     """
 
     files: Mapping[str, str]
     names: Mapping[str, str]
     twins: tuple[str, ...]
     must_fail: tuple[str, ...]
+    chance: float
 
 
 def rewrite(
@@ -79,36 +86,43 @@ def rewrite(
         if function in suffixes:
             suffixes[function].append(test[len(function) :])
     share = -(-count // max(1, len(suffixes)))
-    files = dict(tests)
     also: list[str] = []
     must_fail: list[str] = []
+    chance = 1.0
+    fresh = {file: _fresh_names(tests[file], draw) for file in {function.partition("::")[0] for function in suffixes}}
+    spans: dict[str, list[tuple[int, int, str]]] = {}
     for function, own in suffixes.items():
         file, *path = function.split("::")
         known = {number: failing for number, failing in twins.get(function, {}).items() if set(failing) & set(own)}
-        node = _find(files[file], path)
-        if not known or node is None:
+        place = _place(tests[file], tuple(path))
+        if not known or place is None:
             continue
-        fresh = _fresh_names(files[file], draw)
         chosen = draw.sample(sorted(known), min(share, max(1, _MOST_TESTS // len(own)), len(known)))
-        versions = [_named(node, name := next(fresh))]
-        prefix = "::".join([file, *path[:-1]])
-        names.update((function + suffix, f"{prefix}::{name}{suffix}") for suffix in own)
-        for number in chosen:
-            versions.append(_named(twin(node, number), name := next(fresh)))
-            also += [f"{prefix}::{name}{suffix}" for suffix in own]
-            must_fail += [f"{prefix}::{name}{suffix}" for suffix in own if suffix in known[number]]
+        versions = []
+        for number in (_ORIGINAL, *chosen):
+            name = next(fresh[file])
+            versions.append(_version(tests[file], tuple(path), number).replace(_NAMELESS, f"def {name}(", 1))
+            ids = [(suffix, "::".join([file, *path[:-1], f"{name}{suffix}"])) for suffix in own]
+            if number == _ORIGINAL:
+                names.update((function + suffix, test) for suffix, test in ids)
+            else:
+                also += [test for _, test in ids]
+                must_fail += [test for suffix, test in ids if suffix in known[number]]
+        chance /= len(versions)
         draw.shuffle(versions)
-        files[file] = _replace(files[file], node, versions)
+        spans.setdefault(file, []).append((*_span(place), "\n\n".join(versions) + "\n"))
+    files = {**tests, **{file: _replace(tests[file], found) for file, found in spans.items()}}
     if not must_fail:  # No test can be copied: one that fails by its own words has to do.
         file = next(iter(suffixes)).partition("::")[0]
-        name = next(_fresh_names(files[file], draw))
+        name = next(fresh[file])
         number = draw.randrange(10**6)
         files[file] += (
             f"\n\ndef {name}():\n    value = {number}\n    assert value == {number + draw.randrange(1, 99)}\n"
         )
         also.append(f"{file}::{name}")
         must_fail.append(f"{file}::{name}")
-    return Rewritten(files, names, tuple(also), tuple(must_fail))
+        chance = 0.0  # It can be told by its looks, however often it runs.
+    return Rewritten(files, names, tuple(also), tuple(must_fail), chance)
 
 
 def all_twins(tests: Mapping[str, str], functions: Iterable[str]) -> tuple[dict[str, str], dict[str, tuple[str, int]]]:
@@ -117,21 +131,24 @@ def all_twins(tests: Mapping[str, str], functions: Iterable[str]) -> tuple[dict[
     Returns:
         the test files with the twins, and for the id of each twin's function, whose twin it is and its number.
     """
-    files = dict(tests)
+    spans: dict[str, list[tuple[int, int, str]]] = {}
     found: dict[str, tuple[str, int]] = {}
     for function in functions:
-        file, *path = function.split("::")
-        node = _find(files[file], path)
-        if node is None:
+        file, *names = function.split("::")
+        path = tuple(names)
+        place = _place(tests[file], path)
+        if place is None:
             continue
-        versions = [node]
-        prefix = "::".join([file, *path[:-1]])
-        for number in range(len(_places(copy.deepcopy(node), random.Random(0))) * _VARIANTS):
-            name = f"{path[-1]}_twin_{number}"
-            versions.append(_named(twin(node, number), name))
-            found[f"{prefix}::{name}"] = (function, number)
-        files[file] = _replace(files[file], node, versions)
-    return files, found
+        original = _version(tests[file], path, _ORIGINAL)
+        versions = {original: original.replace(_NAMELESS, f"def {path[-1]}(", 1)}
+        for number in range(min(_MOST_TWINS, len(_places(copy.deepcopy(place), random.Random(0))) * _VARIANTS)):
+            text = _version(tests[file], path, number)
+            if text not in versions:  # Two of a kind would be known for twins.
+                name = f"{path[-1]}_twin_{number}"
+                versions[text] = text.replace(_NAMELESS, f"def {name}(", 1)
+                found["::".join([file, *path[:-1], name])] = (function, number)
+        spans.setdefault(file, []).append((*_span(place), "\n\n".join(versions.values()) + "\n"))
+    return {**tests, **{file: _replace(tests[file], these) for file, these in spans.items()}}, found
 
 
 def twin(function: ast.FunctionDef, number: int) -> ast.FunctionDef:
@@ -215,7 +232,8 @@ def _other(value: object, draw: random.Random) -> str | int | float | bool:
     return text[:place] + draw.choice(letters) + text[place + draw.randrange(2) :]
 
 
-def _find(source: str, path: Sequence[str]) -> ast.FunctionDef | None:
+@lru_cache(maxsize=1024)
+def _place(source: str, path: tuple[str, ...]) -> ast.FunctionDef | None:
     """A test function by the names of its classes and its own; `None` for one that is inherited or called by others."""
     module = ast.parse(source)
     body: list[ast.stmt] = module.body
@@ -233,26 +251,34 @@ def _find(source: str, path: Sequence[str]) -> ast.FunctionDef | None:
     return None
 
 
-def _named(function: ast.FunctionDef, name: str) -> ast.FunctionDef:
-    other = copy.copy(function)
-    other.name = name
-    return other
+@lru_cache(maxsize=8192)
+def _version(source: str, path: tuple[str, ...], number: int) -> str:
+    """The text of a test function's twin, or of itself, indented as it is there, under a name that can be replaced."""
+    place = _place(source, path)
+    assert place is not None
+    version = copy.copy(place) if number == _ORIGINAL else twin(place, number)
+    version.name = _NAMELESS.removeprefix("def ").removesuffix("(")
+    indent = " " * place.col_offset
+    if not indent:
+        return ast.unparse(version)
+    # Lines within strings are not moved.
+    text = ast.unparse(ast.Module([ast.If(ast.Constant(1), [version], [])], []))
+    lines = text.splitlines()[1:]
+    return "\n".join(lines if len(indent) == 4 else [f"{indent}{line[4:]}" for line in lines])
 
 
-def _replace(source: str, function: ast.FunctionDef, versions: Sequence[ast.FunctionDef]) -> str:
-    """A source in which versions of a function stand in its place, all written in the same way."""
-    lines = source.splitlines(keepends=True)
+def _span(function: ast.FunctionDef) -> tuple[int, int]:
+    """The lines of a function, decorators included, as they are counted in a list."""
     first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
     assert function.end_lineno is not None
-    indent = " " * function.col_offset
-    texts = []
-    for version in versions:
-        # Lines within strings are not moved.
-        text = ast.unparse(ast.Module([ast.If(ast.Constant(1), [version], [])], []) if indent else version)
-        texts.append("\n".join(text.splitlines()[1:]) if indent else text)
-    if indent and len(indent) != 4:
-        texts = ["\n".join(f"{indent}{line[4:]}" for line in text.splitlines()) for text in texts]
-    lines[first - 1 : function.end_lineno] = ["\n\n".join(texts) + "\n"]
+    return first - 1, function.end_lineno
+
+
+def _replace(source: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """A source with other texts in the place of some of its lines."""
+    lines = source.splitlines(keepends=True)
+    for first, last, text in sorted(spans, reverse=True):
+        lines[first:last] = [text]
     return "".join(lines)
 
 

@@ -1,0 +1,208 @@
+"""The short way by which plain tests are run gives what pytest gives."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from textagent_gym.domains.swe.grader import TestRun, run_tests
+from textagent_gym.domains.swe.packages import Repository
+from textagent_gym.domains.swe.sandbox import Sandbox
+from textagent_gym.domains.swe.tasks import BuiltTasks
+
+SUITE = """
+import asyncio, logging, sys, unittest, warnings
+import pytest
+
+events = []
+
+
+@pytest.fixture
+def broken_setup():
+    raise ValueError
+
+
+@pytest.fixture
+def broken_teardown():
+    yield 1
+    raise ValueError
+
+
+@pytest.fixture(scope="module")
+def shared():
+    events.append("made")
+    yield events
+    events.append("gone")
+
+
+@pytest.fixture(autouse=True)
+def counted():
+    events.append("test")
+    yield
+    events.append("end")
+
+
+@pytest.fixture(params=[1, 2])
+def number(request):
+    return request.param
+
+
+def test_passes(): pass
+def test_fails(): assert 0
+def test_skips(): pytest.skip("no")
+def test_skips_as_unittest_does(): raise unittest.SkipTest("no")
+def test_expected(): pytest.xfail("no")
+def test_fails_by_word(): pytest.fail("no")
+def test_leaves(): sys.exit(0)
+def test_raises_something(): raise BaseException
+def test_returns(): return 3
+async def test_waits(): await asyncio.sleep(0)
+def test_shared(shared): assert shared.count("made") == 1
+def test_shared_again(shared): assert shared.count("made") == 1
+def test_number(number): assert number == 1
+def test_setup(broken_setup): pass
+def test_teardown(broken_teardown): pass
+def test_unknown_fixture(nobody): pass
+def test_folder(tmp_path): (tmp_path / "a").write_text("x")
+def test_folder_of_a_failure(tmp_path): assert list(tmp_path.iterdir())
+def test_output(capsys): print("hello"); assert capsys.readouterr().out == "hello\\n"
+def test_output_below(capfd): print("hello", flush=True); assert capfd.readouterr().out == "hello\\n"
+def test_log(caplog): logging.warning("hello"); assert "hello" in caplog.text
+def test_patched(monkeypatch): monkeypatch.setenv("A_VARIABLE", "1"); assert __import__("os").environ["A_VARIABLE"]
+def test_not_patched(): assert "A_VARIABLE" not in __import__("os").environ
+def test_warns(): warnings.warn("this is an error here", UserWarning)
+def test_recorded(recwarn): warnings.warn("x", RuntimeWarning); assert len(recwarn) == 1
+def test_filters_are_back(): assert warnings.filters[0][0] != "always" or warnings.filters[0][2] is not Warning
+@pytest.mark.filterwarnings("ignore")
+def test_warns_in_vain(): warnings.warn("x", UserWarning)
+@pytest.mark.skip
+def test_marked(): pass
+@pytest.mark.skipif(sys.version_info > (3,), reason="no")
+def test_marked_by_condition(): pass
+@pytest.mark.xfail
+def test_expected_to_fail(): assert 0
+@pytest.mark.xfail
+def test_expected_to_fail_and_does_not(): pass
+@pytest.mark.xfail(strict=True)
+def test_strictly_expected_to_fail(): pass
+@pytest.mark.usefixtures("broken_setup")
+def test_used(): pass
+@pytest.mark.parametrize("a", [1, 2, pytest.param(3, marks=pytest.mark.skip), pytest.param(4, marks=pytest.mark.xfail)])
+def test_cases(a): assert a % 2
+def test_subtests(subtests):
+    for i in range(2):
+        with subtests.test(i=i):
+            assert i
+def setup_module(): events.append("module")
+def test_module_was_set_up(): assert events[0] == "module"
+
+
+class TestClass:
+    @classmethod
+    def setup_class(cls): cls.made = 1
+    def setup_method(self): self.own = 1
+    def test_set_up(self): assert self.made and self.own
+    def test_own_instance(self): assert not hasattr(self, "other"); self.other = 1
+    def test_own_instance_again(self): assert not hasattr(self, "other"); self.other = 1
+    def test_fails(self): assert self.missing
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): cls.made = 1
+    def setUp(self): self.own = 1
+    def test_passes(self): self.assertEqual(self.made, self.own)
+    def test_fails(self): self.assertEqual(1, 2)
+    def test_skips(self): self.skipTest("no")
+    @unittest.expectedFailure
+    def test_expected(self): self.fail()
+    def test_several(self):
+        for i in range(2):
+            with self.subTest(i=i):
+                self.assertTrue(i)
+
+
+class BrokenCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): raise ValueError
+    def test_passes(self): pass
+"""
+FILES = {
+    "test_suite.py": SUITE,
+    "test_not_collected.py": "import nothing_of_that_name\n\ndef test_a(): pass\n",
+    "setup.cfg": "[tool:pytest]\nfilterwarnings = error:this is an error\n",
+}
+
+
+def run(sandbox: Sandbox, tree: Path, **options: object) -> TestRun:
+    """Run all tests of a tree."""
+    tests = [name for name in FILES if name.startswith("test_")]
+    return run_tests(sandbox, [tree], {}, None, test_files=tests, paths=["."], **options)  # type: ignore[arg-type]
+
+
+def test_every_kind_of_test_does_what_it_does_in_pytest(sandbox: Sandbox, tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    said = [line.split() for line in done.stdout.splitlines()]
+    passed = {words[1] for words in said if words[:1] == ["PASSED"]}
+    broken = {words[1] for words in said if words and words[0].startswith(("ERROR", "FAILED", "SUBFAILED"))}
+    assert len(passed) > 20
+    assert len(broken) > 15
+    quick = run(sandbox, tmp_path)
+    assert quick.forged == ""
+    assert quick.passed == passed - broken
+    assert run(sandbox, tmp_path, explain=True).passed == quick.passed
+
+
+def test_hooks_of_the_repository_are_called(sandbox: Sandbox, tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    before = run(sandbox, tmp_path).passed
+    (tmp_path / "conftest.py").write_text(
+        "import pytest\ndef pytest_runtest_setup(item):\n    'passes' in item.name and pytest.skip('no')\n"
+    )
+    assert run(sandbox, tmp_path).passed == {test for test in before if "passes" not in test}
+
+
+def test_the_others_do_not_run_where_none_of_the_first_passes(sandbox: Sandbox, tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    failing = ["test_suite.py::test_fails", "test_suite.py::Case::test_fails"]
+    found = run(sandbox, tmp_path, first=failing)
+    assert (found.passed, found.failed) == (frozenset(), frozenset(failing))
+    found = run(sandbox, tmp_path, first=[*failing, "test_suite.py::test_passes"])
+    assert found.passed == run(sandbox, tmp_path).passed
+
+
+def packages() -> list[str]:
+    """Packages whose tests all run here."""
+    from textagent_gym.domains.swe.packages import PACKAGES
+
+    return [name for name, package in PACKAGES.items() if package.folder or "TEXTAGENT_TEST_PACKAGES" in os.environ]
+
+
+@pytest.mark.parametrize("name", packages())
+def test_every_test_of_a_package_does_what_it_does_in_pytest(sandbox: Sandbox, name: str) -> None:
+    repository: Repository = BuiltTasks((name,)).task("train", 0).repository
+    runs = [
+        run_tests(
+            sandbox,
+            [repository.compiled, repository.root],
+            {},
+            None,
+            test_files=repository.test_files,
+            paths=repository.package.paths,
+            explain=explain,
+        )
+        for explain in (False, True)
+    ]
+    assert runs[0].passed == runs[1].passed
+    assert runs[0].failed == runs[1].failed
+    assert len(runs[0].passed) > 100
