@@ -15,7 +15,7 @@ ENTRY_POINT_GROUP = "textagent_gym.envs"
 
 _TEXTWORLD = "textagent_gym.domains.textworld.env:TextWorldEnv"
 _ALFWORLD = "textagent_gym.domains.alfworld.env"
-_INSTANCES = "textagent_gym.domains.swe.instances_env:SWEInstancesEnv"
+_INSTANCES = "textagent_gym.domains.swe.rows.env:SWEInstancesEnv"
 
 
 @dataclass(frozen=True, slots=True)

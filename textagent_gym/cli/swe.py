@@ -64,7 +64,7 @@ class Swe:
     def _rows(self, names: list[str]) -> int:
         """Write tasks of packages as rows."""
         from textagent_gym.cli.progress import bar
-        from textagent_gym.domains.swe.rows import export_rows
+        from textagent_gym.domains.swe.rows.export import export_rows
         from textagent_gym.domains.swe.tasks import BuiltTasks
 
         assert self.out is not None

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _USER = 1000
 _HOME = "/tmp"
-_TOOLS = "/opt/textagent"
+TOOLS = "/opt/textagent"
 _LABEL = "textagent-gym"
 _SPARE = 2
 _SECONDS = 120
@@ -470,7 +470,7 @@ def prepared(engine: docker.DockerClient, base: str) -> str:
             for name, text, mode in (
                 (
                     "Dockerfile",
-                    f"FROM {base}\nCOPY packages {_TOOLS}/packages\nCOPY python {_TOOLS}/bin/python\n",
+                    f"FROM {base}\nCOPY packages {TOOLS}/packages\nCOPY python {TOOLS}/bin/python\n",
                     0o644,
                 ),
                 ("python", '#!/bin/sh\nexec python3 "$@"\n', 0o755),
@@ -486,6 +486,6 @@ def prepared(engine: docker.DockerClient, base: str) -> str:
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, str]:
-    path = f"{_TOOLS}/bin:/usr/local/bin:/usr/bin:/bin"
-    packages = ":".join(filter(None, (environment.get("PYTHONPATH"), f"{_TOOLS}/packages")))
+    path = f"{TOOLS}/bin:/usr/local/bin:/usr/bin:/bin"
+    packages = ":".join(filter(None, (environment.get("PYTHONPATH"), f"{TOOLS}/packages")))
     return {**variables(_HOME, ROOT), "PATH": path, **environment, "PYTHONPATH": packages}

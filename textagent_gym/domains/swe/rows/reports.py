@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from textagent_gym.domains.swe.eval_scripts import Row
 from textagent_gym.domains.swe.grader import Grade, source_changes
+from textagent_gym.domains.swe.rows.scripts import Row
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Sandbox, SandboxError
 from textagent_gym.domains.swe.sandbox.base import ROOT, check_path
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.difficulty import Complexity
-from textagent_gym.domains.swe.eval_scripts import Row, completed
-from textagent_gym.domains.swe.patches import FilePatch, read_patch
+from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
+from textagent_gym.domains.swe.rows.scripts import Row, completed
 from textagent_gym.domains.swe.tasks import RepairTask
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
 from textagent_gym.tasks import TaskSource, in_split

@@ -7,8 +7,8 @@ from typing import Any
 
 from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.grader import Grade
-from textagent_gym.domains.swe.instances import Instances, InstanceTask, is_file
-from textagent_gym.domains.swe.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
+from textagent_gym.domains.swe.rows.instances import Instances, InstanceTask, is_file
+from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.domains.swe.sandbox.base import ROOT
 from textagent_gym.domains.swe.tasks import Hunk

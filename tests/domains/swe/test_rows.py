@@ -16,9 +16,9 @@ from typing import Any
 import gymnasium
 import pytest
 
-from textagent_gym.domains.swe.eval_scripts import Row, completed, eval_script, image_name
-from textagent_gym.domains.swe.instances import Instances, read_row
-from textagent_gym.domains.swe.patches import FilePatch, read_patch
+from textagent_gym.domains.swe.rows.instances import Instances, read_row
+from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
+from textagent_gym.domains.swe.rows.scripts import Row, completed, eval_script, image_name
 from textagent_gym.domains.swe.sandbox import SandboxError
 from textagent_gym.domains.swe.tasks import BuiltTasks
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
@@ -276,7 +276,7 @@ def log(*lines: str, status: int = 0) -> str:
 )
 def test_what_swebench_makes_of_a_log(printed: str, resolved: bool, repaired: int, broken: int) -> None:
     pytest.importorskip("swebench")
-    from textagent_gym.domains.swe.reports import read_log
+    from textagent_gym.domains.swe.rows.reports import read_log
 
     grade = read_log(completed(read_row(record()), "swe-bench"), printed)
     assert (grade.resolved, len(grade.repaired), len(grade.broken)) == (resolved, repaired, broken)
@@ -571,7 +571,7 @@ def test_a_sandbox_without_images_and_an_image_that_is_nowhere_say_so(shop: Row,
 @pytest.fixture(scope="module")
 def exported(base: str, tasks: BuiltTasks, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two tasks as rows, with images."""
-    from textagent_gym.domains.swe.rows import export_rows
+    from textagent_gym.domains.swe.rows.export import export_rows
 
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     try:
@@ -623,7 +623,7 @@ def test_swebenchs_own_harness_resolves_the_repair_and_nothing_else(exported: Pa
 
 def test_only_tests_are_exported_whose_names_swebench_can_read() -> None:
     pytest.importorskip("swebench")
-    from textagent_gym.domains.swe.rows import readable
+    from textagent_gym.domains.swe.rows.export import readable
 
     good = ("t.py::a", "t.py::a[b c]", "t.py::a[FAILED]")
     assert readable([*good, "t.py::a[b  c]", "t.py::a[b - c]", "t.py::a[3m]x", "t.py::a[b ]"]) == (

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from textagent_gym.domains.swe.eval_scripts import Row, script
+from textagent_gym.domains.swe.rows.scripts import Row, script
 from textagent_gym.domains.swe.sandbox import SandboxError
 from textagent_gym.domains.swe.sandbox.base import ROOT
 from textagent_gym.domains.swe.tasks import SWETask
@@ -162,12 +162,12 @@ def _build(tag: str, tree: Path, base: str, paths: Sequence[str]) -> None:
     """Build the image of a row: a base, pytest, and the agent's tree."""
     import docker.errors
 
-    from textagent_gym.domains.swe.sandbox.container import _TOOLS, connect, prepared, present
+    from textagent_gym.domains.swe.sandbox.container import TOOLS, connect, prepared, present
 
     engine = connect("docker")
-    importable = [*(ROOT if path == "." else f"{ROOT}/{path}" for path in paths), f"{_TOOLS}/packages"]
+    importable = [*(ROOT if path == "." else f"{ROOT}/{path}" for path in paths), f"{TOOLS}/packages"]
     variables = {
-        "PATH": f"{_TOOLS}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": f"{TOOLS}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "PYTHONPATH": ":".join(importable),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import Any
 
-from textagent_gym.domains.swe.patches import read_patch
+from textagent_gym.domains.swe.rows.patches import read_patch
 from textagent_gym.domains.swe.sandbox.base import ROOT
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 

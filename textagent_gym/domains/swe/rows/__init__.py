@@ -1,0 +1,1 @@
+"""The public data sets of repositories to repair, and our own tasks in their form."""
