@@ -180,6 +180,7 @@ def test_wrong_names_and_auto() -> None:
 
 
 def test_an_engine_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("docker")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
     monkeypatch.setenv("CONTAINER_HOST", f"unix://{tmp_path}/podman.sock")
     _connect.cache_clear()

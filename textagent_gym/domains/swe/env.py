@@ -12,6 +12,7 @@ from textagent_gym.domains.swe.grader import Grade, grade, source_changes
 from textagent_gym.domains.swe.packages import PACKAGES, find
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, make_sandbox
 from textagent_gym.domains.swe.sandbox.base import ROOT
+from textagent_gym.domains.swe.searcher import Searcher
 from textagent_gym.domains.swe.tasks import BuiltTasks, Hunk, RepairTask, SWETask
 from textagent_gym.domains.swe.tools import (
     TOOLS,
@@ -26,7 +27,7 @@ from textagent_gym.domains.swe.tools import (
     repair_script,
     writing_script,
 )
-from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
+from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnsupportedOperationError
 from textagent_gym.tasks import TaskSource
 
 _LONGEST_ACTION = 200_000
@@ -59,7 +60,8 @@ class SWEEnv(TextEnv[RepairTaskT]):
 
     Args:
         tasks: where the tasks come from.
-        sandbox: "auto", "bubblewrap", or "process" (keeps nothing in; for agents that one trusts).
+        sandbox: "auto", "bubblewrap", "docker", "podman", "ray", or "process" (keeps nothing in; for agents that one
+            trusts).
         tools: "shell", "edit" (view, replace, run tests, submit) or "all"; `action_size` is another name.
         action_format: see above; by default "bash" for the tools "shell" and "functions" for the others.
         reward_at: "submit", or "turn" to grade after every turn that changed something, which takes longer.
@@ -245,7 +247,7 @@ class SWERepairEnv(SWEEnv[SWETask]):
 
     | axis | knob | values |
     | --- | --- | --- |
-    | `state_size` | `packages` | 239 to 17,389 lines of code; `state_size=(least, most)` chooses by lines |
+    | `state_size` | `packages` | 239 to 117,226 lines of code; `state_size=(least, most)` chooses by lines |
     | `action_size` | `tools` | "shell", "edit", "all" |
     | `solution_length` | `mutants` | 1 to 5 independent mistakes |
 
@@ -319,6 +321,11 @@ class SWERepairEnv(SWEEnv[SWETask]):
         for path in sorted({hunk.path for hunk in self.task.hunks} | set(changes)):
             calls += self._repairs(path, changes)
         return self._plan(calls)
+
+    def _expert(self) -> Searcher:
+        if "shell" not in self.tools:
+            raise UnsupportedOperationError('the expert needs a shell; the tools "shell" and "all" have one')
+        return Searcher(self.action_format, self.max_turns, seconds=self.command_timeout)
 
     def _repairs(self, path: str, changes: Changes) -> list[Call]:
         """What brings a file to where it should be."""

@@ -48,6 +48,8 @@ class TestRun:
         timed_out: it did not end in time.
     """
 
+    __test__ = False  # It is none, whatever pytest thinks of its name.
+
     passed: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
     messages: Mapping[str, str] = field(default_factory=dict)

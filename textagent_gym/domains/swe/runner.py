@@ -160,7 +160,8 @@ def run_tests(request: dict[str, Any], pipe: int) -> int:
     quick = ["--assert=plain", "--tb=no", "-p", "no:unraisableexception", "-p", "no:threadexception"]
     arguments = [
         *request["files"], "-q", "-p", "no:cacheprovider", "--import-mode=append", "-o", "addopts=",
-        f"--rootdir={os.getcwd()}", f"--maxfail={request['maxfail']}", "--continue-on-collection-errors",
+        f"--rootdir={os.getcwd()}", f"--confcutdir={os.getcwd()}",
+        f"--maxfail={request['maxfail']}", "--continue-on-collection-errors",
         *(["--assert=rewrite", "--tb=short"] if explain else quick),
     ]  # fmt: skip
     gc.set_threshold(50_000, 20, 20)  # The process is short.

@@ -17,6 +17,7 @@ from pathlib import Path
 from textagent_gym.domains.swe.rows.scripts import Row, script
 from textagent_gym.domains.swe.sandbox import SandboxError
 from textagent_gym.domains.swe.sandbox.base import ROOT
+from textagent_gym.domains.swe.sandbox.toolbox import TOOLS
 from textagent_gym.domains.swe.tasks import SWETask
 from textagent_gym.errors import MissingDependencyError, UnsupportedOperationError
 
@@ -162,7 +163,7 @@ def _build(tag: str, tree: Path, base: str, paths: Sequence[str]) -> None:
     """Build the image of a row: a base, pytest, and the agent's tree."""
     import docker.errors
 
-    from textagent_gym.domains.swe.sandbox.container import TOOLS, connect, prepared, present
+    from textagent_gym.domains.swe.sandbox.container import connect, prepared, present
 
     engine = connect("docker")
     importable = [*(ROOT if path == "." else f"{ROOT}/{path}" for path in paths), f"{TOOLS}/packages"]

@@ -18,7 +18,6 @@ import socket
 import stat
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
@@ -42,7 +41,7 @@ from textagent_gym.domains.swe.sandbox.base import (
     write_files,
 )
 from textagent_gym.domains.swe.sandbox.limits import ControlGroup, resource_limits
-from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, PYTHON, toolbox, variables
+from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, PYTHON, TOOLS, toolbox, variables
 
 _USER = 1000
 _HOME = "/tmp"
@@ -144,7 +143,8 @@ class BubblewrapSandbox(ShellSandbox):
             self._bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net",
             "--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session", "--clearenv",
             "--uid", str(_USER), "--gid", str(_USER), "--hostname", "sandbox",
-            *_system(), "--ro-bind", str(self._tools), sysconfig.get_path("purelib", vars={"base": str(PYTHON)}),
+            *_system(), "--ro-bind", str(self._tools), f"{TOOLS}/packages",
+            "--symlink", str(EXECUTABLE), f"{TOOLS}/bin/python",
             "--proc", "/proc", "--dev", "/dev", "--size", str(64 << 20), "--tmpfs", "/dev/shm",
             *extra, "--remount-ro", "/dev", "--remount-ro", "/",
         ]  # fmt: skip
@@ -162,7 +162,7 @@ class BubblewrapSandbox(ShellSandbox):
         no_images(self.name, image)
         self._end_shell()
         self._layers = list(layers)
-        self._environment = {**variables(_HOME, ROOT), **environment}
+        self._environment = variables(environment, home=_HOME, root=ROOT, tools=TOOLS)
         self._mount("agent", layers)
 
     def _start_shell(self) -> Shell:
@@ -229,11 +229,11 @@ class BubblewrapSandbox(ShellSandbox):
 
     def _start_grader(self, program: Path) -> _Grader:
         """Start a program that waits for questions. Trees that are mounted later appear where it looks for them."""
-        inside = "/opt/textagent/program.py"
+        inside = f"{TOOLS}/program.py"
         shared = ("--bind", str(self._folder / "grader"), _BOX, "--symlink", f"{_BOX}/tmp", "/tmp")
         found = [
             *self._arguments((*shared, "--symlink", f"{_BOX}/merged", ROOT, "--ro-bind", str(program), inside)),
-            *("--chdir", "/"), *_setenv(variables(_HOME, ROOT)),
+            *("--chdir", "/"), *_setenv(variables({}, home=_HOME, root=ROOT, tools=TOOLS)),
             "--", str(EXECUTABLE), "-P", inside, str(supervisor.ANSWER), ROOT, "alone",
         ]  # fmt: skip
         theirs_in, ours_in = os.pipe()

@@ -82,7 +82,8 @@ def make_sandbox(name: str = "auto", limits: Limits | None = None, *, images: bo
         except SandboxError as error:
             reasons.append(f"{candidate}: {error}")
             continue
-        _log.info("sandbox='auto' is %r here%s", candidate, f" ({'; '.join(reasons)})" if reasons else "")
+        level = logging.WARNING if reasons else logging.INFO
+        _log.log(level, "sandbox='auto' is %r here%s", candidate, f" ({'; '.join(reasons)})" if reasons else "")
         return sandbox
     trusted = "" if images else " With an agent you trust, say sandbox='process'."
     raise SandboxError(f"no sandbox here keeps an agent in ({'; '.join(reasons)}).{trusted}")

@@ -40,14 +40,13 @@ from textagent_gym.domains.swe.sandbox.base import (
     pack,
     wait_until_ready,
 )
-from textagent_gym.domains.swe.sandbox.toolbox import VERSION, toolbox, variables
+from textagent_gym.domains.swe.sandbox.toolbox import TOOLS, VERSION, toolbox, variables
 
 if TYPE_CHECKING:
     import docker
 
 _USER = 1000
 _HOME = "/tmp"
-TOOLS = "/opt/textagent"
 _LABEL = "textagent-gym"
 _SPARE = 2
 _SECONDS = 120
@@ -486,6 +485,4 @@ def prepared(engine: docker.DockerClient, base: str) -> str:
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, str]:
-    path = f"{TOOLS}/bin:/usr/local/bin:/usr/bin:/bin"
-    packages = ":".join(filter(None, (environment.get("PYTHONPATH"), f"{TOOLS}/packages")))
-    return {**variables(_HOME, ROOT), "PATH": path, **environment, "PYTHONPATH": packages}
+    return variables(environment, home=_HOME, root=ROOT, tools=TOOLS)

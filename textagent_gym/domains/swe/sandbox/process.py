@@ -59,10 +59,14 @@ class ProcessSandbox(ShellSandbox):
         self._environment = self._variables(self._root, environment)
 
     def _variables(self, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-        (self._folder / "tmp").mkdir(exist_ok=True)
-        found = {**variables(str(self._folder / "tmp"), ROOT), **environment}
-        found = {name: value.replace(ROOT, str(root)) for name, value in found.items()}
-        return {**found, "PYTHONPATH": f"{found.get('PYTHONPATH', '')}:{self._tools}".lstrip(":")}
+        tools = self._folder / "tools"
+        if not tools.is_dir():
+            (tools / "bin").mkdir(parents=True)
+            (tools / "bin" / "python").symlink_to(EXECUTABLE)
+            (tools / "packages").symlink_to(self._tools)
+            (self._folder / "tmp").mkdir()
+        found = variables(environment, home=str(self._folder / "tmp"), root=ROOT, tools=str(tools))
+        return {name: value.replace(ROOT, str(root)) for name, value in found.items()}
 
     def _start_shell(self) -> Shell:
         theirs_in, ours_in = os.pipe()

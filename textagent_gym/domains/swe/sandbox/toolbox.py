@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 from textagent_gym.cache import made_whole
 from textagent_gym.domains.swe.sandbox.base import SandboxError
 
+TOOLS = "/opt/textagent"
+"""Where the toolbox lies, in every sandbox that has a file system of its own."""
 _PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 
 PYTHON = Path(os.path.realpath(sys.base_prefix))
@@ -47,10 +50,18 @@ def toolbox(parent: Path) -> Path:
     return folder
 
 
-def variables(home: str, root: str) -> dict[str, str]:
-    """Environment variables of every command."""
+def variables(environment: Mapping[str, str], *, home: str, root: str, tools: str) -> dict[str, str]:
+    """Environment variables of every command.
+
+    Args:
+        environment: of the caller; it wins, but for what must be importable.
+        home: folder for what is temporary.
+        root: of the tree.
+        tools: folder with `packages`, the toolbox, and with `bin/python`.
+    """
+    importable = [environment.get("PYTHONPATH", ""), f"{tools}/packages"]
     return {
-        "PATH": f"{PYTHON}/bin:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{tools}/bin:{PYTHON}/bin:/usr/local/bin:/usr/bin:/bin",
         "HOME": home,
         "TMPDIR": home,
         "LANG": "C.UTF-8",
@@ -62,4 +73,6 @@ def variables(home: str, root: str) -> dict[str, str]:
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "safe.directory",
         "GIT_CONFIG_VALUE_0": root,
+        **environment,
+        "PYTHONPATH": ":".join(filter(None, importable)),
     }
