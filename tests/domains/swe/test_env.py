@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 
 from textagent_gym.domains.swe.env import SWEEnv, cut
 from textagent_gym.domains.swe.sandbox import SandboxError, make_sandbox
-from textagent_gym.domains.swe.tasks import BuiltTasks
+from textagent_gym.domains.swe.tasks import BuiltTasks, RepairComplexity, SWETask
 from textagent_gym.domains.swe.tools import TOOLS, ActionError, Call, parse, render, schemas
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, TextAgentError, UnknownTaskError
 
@@ -341,3 +341,11 @@ def test_environments_side_by_side_do_not_meet(make) -> None:
     for thread in threads:
         thread.join()
     assert problems == []
+
+
+def test_what_is_measured_of_a_task(task: SWETask) -> None:
+    measured = task.complexity
+    assert isinstance(measured, RepairComplexity)
+    assert (measured.state_size, measured.solution_length) == (239, 2)
+    assert (measured.files, measured.hunks, measured.lines) == (1, 1, 2)
+    assert set(measured.to_dict()) >= {"files", "hunks", "lines", "state_size"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
@@ -54,6 +55,21 @@ class Hunk:
     line: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairComplexity(Complexity):
+    """What was measured in a repository and its repair.
+
+    Attributes:
+        files: that the repair changes.
+        hunks: places that it changes.
+        lines: that it takes out or puts in.
+    """
+
+    files: int
+    hunks: int
+    lines: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class RepairTask(Task):
     """A repository to repair.
@@ -85,6 +101,12 @@ class SWETask(RepairTask):
     source_layers: tuple[Path, ...]
     twins: Twins
     hunks: tuple[Hunk, ...]
+
+
+def _changed_lines(hunk: Hunk) -> int:
+    """Lines that a hunk takes out or puts in."""
+    found = difflib.ndiff(hunk.wrong.splitlines(), hunk.right.splitlines())
+    return sum(line.startswith(("- ", "+ ")) for line in found)
 
 
 class BuiltTasks(TaskSource[SWETask]):
@@ -203,11 +225,14 @@ def _make(package: Package, recipes: tuple[Recipe, ...], split: str, index: int,
         id=_name(recipes),
         split=split,
         index=index,
-        complexity=Complexity(
+        complexity=RepairComplexity(
             state_size=package.lines,
             action_size=0.0,
             solution_length=len(hunks) + 1,  # A command for each place, and to submit.
             exact=False,
+            files=len({hunk.path for hunk in hunks}),
+            hunks=len(hunks),
+            lines=sum(_changed_lines(hunk) for hunk in hunks),
         ),
         milestones=len(failing),
         task_type=package.name,

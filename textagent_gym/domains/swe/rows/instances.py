@@ -9,10 +9,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.difficulty import Complexity
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
 from textagent_gym.domains.swe.rows.scripts import Row, completed
-from textagent_gym.domains.swe.tasks import RepairTask
+from textagent_gym.domains.swe.tasks import RepairComplexity, RepairTask
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
 from textagent_gym.tasks import TaskSource, in_split
 
@@ -242,11 +241,14 @@ def _task(row: Row, split: str, index: int) -> InstanceTask:
         id=row.instance_id,
         split=split,
         index=index,
-        complexity=Complexity(
-            state_size=max(1, sum(file.lines for file in files)),
+        complexity=RepairComplexity(
+            state_size=max(1, sum(file.lines for file in files)),  # How large the repository is, the row does not say.
             action_size=0.0,
             solution_length=sum(max(1, file.hunks) for file in files) + 1,  # A command for each place, and to submit.
             exact=False,
+            files=len(files),
+            hunks=sum(file.hunks for file in files),
+            lines=sum(file.lines for file in files),
         ),
         milestones=len(row.fail_to_pass),
         task_type=row.repo,
