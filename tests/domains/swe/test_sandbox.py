@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from textagent_gym.domains.swe.sandbox import SANDBOXES, Limits, Sandbox, SandboxError, make_sandbox
+from textagent_gym.domains.swe.sandbox import SANDBOXES, Changes, Limits, Sandbox, SandboxError, make_sandbox
 from textagent_gym.domains.swe.sandbox.choose import ENGINES, SAFE
-from textagent_gym.domains.swe.sandbox.container import _connect, _sweep, connect, present
+from textagent_gym.domains.swe.sandbox.container import _connect, _sweep, connect, present, read_changes
 from textagent_gym.errors import InvalidOptionError
 
 
@@ -226,6 +226,25 @@ def test_a_tree_in_an_image(name: str, tree: list[Path]) -> None:
         assert box.run("mount -t tmpfs none /mnt", 10).status != 0
     box.close()
     engine.images.remove(tag, force=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "changes"),
+    [
+        (b'{"a": 2, "b/c": null}\nxy', {"a": b"xy", "b/c": None}),
+        (b"", {}),
+        (b"[]\n", {}),
+        (b'{"a": 3}\nxy', {}),
+        (b'{"a": -1}\nxy', {}),
+        (b'{"a": true}\nxy', {}),
+        (b'{"a": [1]}\nxy', {}),
+        (b'{"../a": null, "/b": null, "": null}\n', {}),
+        (b"[" * 100_000, {}),
+    ],
+    ids=range(9),
+)
+def test_what_a_container_tells_of_changes_is_not_believed_blindly(answer: bytes, changes: Changes) -> None:
+    assert read_changes(answer) == changes
 
 
 # What is kept in.

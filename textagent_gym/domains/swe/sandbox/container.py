@@ -36,6 +36,7 @@ from textagent_gym.domains.swe.sandbox.base import (
     SandboxError,
     Shell,
     ShellSandbox,
+    check_path,
     converse,
     pack,
     wait_until_ready,
@@ -119,12 +120,7 @@ class ContainerSandbox(ShellSandbox):
 
     def changes(self) -> Changes:
         assert self._container is not None
-        line, _, rest = self._container.ask("changes").partition(b"\n")
-        found: Changes = {}
-        for name, length in sorted(json.loads(line).items()):
-            found[name] = None if length is None else rest[:length]
-            rest = rest[length or 0 :]
-        return found
+        return read_changes(self._container.ask("changes"))
 
     def execute(
         self,
@@ -154,6 +150,26 @@ class ContainerSandbox(ShellSandbox):
             self._end_shell()
         self._container = None
         self._release()
+
+
+def read_changes(answer: bytes) -> Changes:
+    """The changes that a keeper tells of. An agent that is root may have had a hand in it: nothing odd is believed."""
+    line, _, rest = answer.partition(b"\n")
+    try:
+        lengths = sorted(json.loads(line).items())
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return {}
+    found: Changes = {}
+    for name, length in lengths:
+        if length is not None and not (type(length) is int and 0 <= length <= len(rest)):
+            return {}
+        try:
+            check_path(name)
+        except SandboxError:
+            continue
+        found[name] = None if length is None else rest[:length]
+        rest = rest[length or 0 :]
+    return found
 
 
 class _Stream:
@@ -265,7 +281,7 @@ class _Container:
         if answer is None:
             raise SandboxError("the container of the sandbox has ended")
         if answer.startswith(b'{"error": '):
-            raise SandboxError(f"{request} failed in the container: {json.loads(answer)['error']}")
+            raise SandboxError(f"{request} failed in the container: {answer[:500].decode(errors='replace')}")
         return answer
 
     def unpack(self, tree: bytes) -> None:
