@@ -355,3 +355,24 @@ def test_resets_leave_no_process_no_mount_and_no_container(safe_sandbox: Sandbox
     # Of an engine, some containers are on their way in or out, and connections are kept for later.
     spare = 10 if is_engine else 0
     wait_until(lambda: all(now <= then + spare for now, then in zip(state(), before, strict=True)))
+
+
+def test_packages_that_are_installed_here_are_not_there(safe_sandbox: Sandbox, tree: list[Path]) -> None:
+    safe_sandbox.begin(tree, {})
+    command = "python -c 'import sys; print(sys.version_info >= (3, 11)); import pytest; import gymnasium'"
+    result = safe_sandbox.run(command, 20)
+    assert result.output.startswith("True\n")
+    assert "No module named 'gymnasium'" in result.output
+    found = safe_sandbox.run(
+        "python -c 'import importlib.metadata as m; print(*(d.name for d in m.distributions()))'", 20
+    )
+    assert set(found.output.split()) <= {
+        "pytest",
+        "pluggy",
+        "iniconfig",
+        "packaging",
+        "Pygments",
+        "pip",
+        "setuptools",
+        "wheel",
+    }

@@ -32,7 +32,7 @@ from _pytest.config import get_config
 from _pytest.tmpdir import tmppath_result_key
 from _pytest.warnings import catch_warnings_for_item
 
-_PR_SET_DUMPABLE = 4
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
 
 _LOOKING_ON = (
@@ -138,7 +138,10 @@ class Reporter:
 def run_tests(request: dict[str, Any], pipe: int) -> int:
     """Run the tests in this process, say what happened, and return pytest's exit status."""
     paths = [os.path.join(os.getcwd(), path) for path in request["paths"]]
-    sys.path += paths
+    # Behind what decides, before what happens to be installed.
+    installed = (place for place, path in enumerate(sys.path) if path.endswith(("site-packages", "dist-packages")))
+    place = next(installed, len(sys.path))
+    sys.path[place:place] = paths
     os.environ["PYTHONPATH"] = os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     # What decides on the outcome of a test; tested code has no business with it.
     from _pytest import reports, runner
@@ -193,7 +196,8 @@ def supervise(request: dict[str, Any], root: str, private: list[int]) -> dict[st
         try:
             for descriptor in (ours, *private):
                 os.close(descriptor)
-            _dumpable(1)
+            _prctl(_PR_SET_DUMPABLE, 1)
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # It ends with this process.
             os.setsid()
             os.chdir(root)
             code = run_tests(request, theirs)
@@ -253,7 +257,7 @@ def main() -> None:
     get_config()  # Loads pytest's own plugins, once for all.
     gc.collect()
     gc.freeze()
-    _dumpable(0)  # Nobody reads our memory or our descriptors.
+    _prctl(_PR_SET_DUMPABLE, 0)  # Nobody reads our memory or our descriptors.
     os.write(answer, bytes(8))  # Ready.
     while True:
         head = _read(requests, 8)
@@ -268,8 +272,8 @@ def main() -> None:
             data = data[os.write(answer, data) :]
 
 
-def _dumpable(value: int) -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, value, 0, 0, 0)
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _read(descriptor: int, length: int) -> bytes:

@@ -292,8 +292,10 @@ def _system() -> list[str]:
     if not PYTHON.is_relative_to("/usr"):
         found += ["--ro-bind", str(PYTHON), str(PYTHON)]
     hidden = itertools.chain(
-        Path("/usr/lib").glob("python3*/dist-packages"), Path("/usr/local/lib").glob("python3*/*-packages")
+        Path("/usr/lib").glob("python3*/dist-packages"),
+        Path("/usr/local/lib").glob("python3*/*-packages"),
+        (PYTHON / "lib").glob("python3*/*-packages"),
     )
-    for folder in hidden:
+    for folder in sorted(set(hidden)):
         found += ["--tmpfs", str(folder)]
     return found
