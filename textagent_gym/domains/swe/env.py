@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, Unpack
 
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
+from textagent_gym.domains.swe.expert.searcher import Searcher
 from textagent_gym.domains.swe.grader import Grade, grade, source_changes
 from textagent_gym.domains.swe.packages import PACKAGES, find
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, make_sandbox
 from textagent_gym.domains.swe.sandbox.base import ROOT
-from textagent_gym.domains.swe.searcher import Searcher
 from textagent_gym.domains.swe.tasks import BuiltTasks, Hunk, RepairTask, SWETask
 from textagent_gym.domains.swe.tools import (
     TOOLS,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
-from textagent_gym.domains.swe.repairs import Repair, repairs
+from textagent_gym.domains.swe.expert.repairs import Repair, repairs
 from textagent_gym.domains.swe.tools import ActionFormat, Call, render
 
 _FOLDER = '"${TMPDIR:-/tmp}/search"'
