@@ -197,7 +197,7 @@ def _sending() -> Call:
     """Bring the programs into the sandbox."""
     parts = [f"mkdir -p {_FOLDER}/trial"]
     for name in _MODULES:
-        text = files("textagent_gym.domains.swe").joinpath("trial", f"{name}.py").read_text(encoding="utf-8")
+        text = files("textagent_gym.domains.swe.expert").joinpath("trial", f"{name}.py").read_text(encoding="utf-8")
         parts.append(f"cat > {_FOLDER}/trial/{name}.py <<'END_OF_FILE'\n{text}END_OF_FILE")
     return _shell("\n".join(parts))
 
