@@ -32,7 +32,6 @@ _PROTECTED_FOLDERS = (".git", "__pycache__", "test", "tests", "testing", ".pytes
 TWINS = 24
 """Tests that must fail, in each run."""
 _LEAST_CHANCE = 0.1
-_MOST_RUNS = 3
 PASSED = {"setup": "passed", "call": "passed", "teardown": "passed"}
 
 
@@ -200,7 +199,7 @@ def grade(
     """Grade what an agent has made of a tree.
 
     The hidden tests run first, and the others only if some of them pass, since nothing is paid otherwise. Where there
-    are few twins, and a report could be forged by guessing which tests are hidden, everything runs up to three times.
+    are few twins, and a report could be forged by guessing which tests are hidden, those run up to three times.
 
     Args:
         sandbox: whose kind of sandbox is used; the agent's own tree is not.
@@ -220,8 +219,8 @@ def grade(
     repaired = tuple(fail_to_pass)
     broken: tuple[str, ...] = ()
     chance = 1.0  # That somebody who forges a report has guessed right each time.
-    for _ in range(_MOST_RUNS):
-        made = rewrite(tests, [*fail_to_pass, *pass_to_pass], hidden, twins=twins, count=TWINS, draw=new_draw())
+    for others in (pass_to_pass, (), ()):
+        made = rewrite(tests, [*fail_to_pass, *others], hidden, twins=twins, count=TWINS, draw=new_draw())
         found = run_tests(
             sandbox,
             layers,
@@ -236,7 +235,7 @@ def grade(
         repaired = tuple(test for test in repaired if made.names[test] in found.passed)
         if not repaired or found.forged or found.timed_out:
             return Grade((), tuple(fail_to_pass), (), found.forged, found.timed_out)
-        broken = tuple(test for test in pass_to_pass if made.names[test] not in found.passed)
+        broken += tuple(test for test in others if made.names[test] not in found.passed)
         chance *= made.chance
         if broken or chance <= _LEAST_CHANCE:
             break

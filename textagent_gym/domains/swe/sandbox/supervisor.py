@@ -173,6 +173,18 @@ def main() -> None:
                 os.close(descriptor)
         line.send(json.dumps(answer).encode())
     children.kill_all()
+    clean_up(sys.argv[1])
+
+
+def clean_up(folder: str) -> None:
+    """Remove the folder, whatever has become of the one who made it."""
+    for name in os.listdir(folder):
+        unmount_tree(f"{folder}/{name}")
+        with contextlib.suppress(OSError):
+            os.rmdir(f"{folder}/{name}")
+    _libc.umount2(folder.encode(), _MNT_DETACH)
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
 
 
 if __name__ == "__main__":
