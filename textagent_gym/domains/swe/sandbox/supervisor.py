@@ -21,6 +21,7 @@ from typing import Any
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_SHARED = 2, 4, 4096, 16384, 1 << 18, 1 << 20
 _MNT_DETACH = 2
+_PR_SET_CHILD_SUBREAPER = 36
 ANSWER = 100
 """Number of the file descriptor that a program answers on."""
 
@@ -125,10 +126,19 @@ class Children:
                     os.kill(child, signal.SIGKILL)
             process.kill()
             process.wait()
+        reap(block=False)
 
     def kill_all(self) -> None:
         for pid in list(self._running):
             self.kill(pid)
+        reap(block=True)  # They have all been killed.
+
+
+def reap(*, block: bool) -> None:
+    """Let go of processes that have ended and whose parents have, too."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, 0 if block else os.WNOHANG)[0]:
+            pass
 
 
 def _children(pid: int) -> list[int]:
@@ -142,6 +152,7 @@ def _children(pid: int) -> list[int]:
 def main() -> None:
     """Answer requests until the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     line = socket.socket(fileno=0)
     children = Children()
     try:
