@@ -29,7 +29,7 @@ from textagent_gym.domains.swe.grader import run_tests
 from textagent_gym.domains.swe.sandbox.base import ROOT, Sandbox
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 
-VERSION = 2
+VERSION = 3
 """Raised whenever what is prepared changes."""
 
 _OWN = Path(__file__).parent / "repositories"

@@ -28,6 +28,7 @@ _WORDS = (
 )  # fmt: skip
 _MOST_TWINS = 40  # Of a function, that are tried.
 _MOST_TESTS = 100  # Of the twins of a function, in one run.
+_FEW_PLACES = 4
 _VARIANTS = 8  # Other results that are tried for each value.
 
 _ORIGINAL = -1
@@ -193,6 +194,12 @@ def _places(function: ast.FunctionDef, draw: random.Random) -> list[_Change]:
                 raised = node.args[0]
                 others = [other for other in _EXCEPTIONS if other != raised.id]
                 changes.append(lambda raised=raised, others=others: setattr(raised, "id", draw.choice(others)))  # type: ignore[misc]
+    if len(changes) < _FEW_PLACES:  # What is expected may stand anywhere, and another question has another answer.
+        for statement in function.body:
+            if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.Constant):
+                        constants(node)
     return changes
 
 
