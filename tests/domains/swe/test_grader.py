@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
+import subprocess
 
 import pytest
 
@@ -246,6 +247,36 @@ def test_a_report_with_the_right_failures_is_what_it_takes(sandbox: Sandbox, tas
     )
     assert run.forged == ""
     assert set(task.fail_to_pass) <= run.passed
+
+
+BOMB = """
+import os, subprocess, sys, tempfile
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        script = (
+            "import os, time\\n"
+            "while True:\\n"
+            "    for folder in ('/testbed/tests', '/testbed/measures', '/tmp', '/dev/shm'):\\n"
+            "        try:\\n"
+            "            open(os.path.join(folder, 'conftest.py'), 'w').write('import os; os._exit(0)')\\n"
+            "        except OSError:\\n"
+            "            pass\\n"
+            "    time.sleep(0.01)  # 45678\\n"
+        )
+        os.execv(sys.executable, [sys.executable, '-c', script])
+    os._exit(0)
+open(os.path.join(tempfile.gettempdir(), 'left'), 'w').write('x')
+"""
+
+
+def test_a_time_bomb_does_not_reach_the_next_grading(safe_sandbox: Sandbox, task: SWETask) -> None:
+    for text in (wrong(task), right(task)):
+        graded(safe_sandbox, task, {SOURCE: (BOMB + text).encode()})
+        found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        assert "time.sleep(0.01)  # 45678" not in found
+        assert graded(safe_sandbox, task, {SOURCE: right(task).encode()}).resolved
+        assert not graded(safe_sandbox, task, {SOURCE: wrong(task).encode()}).resolved
 
 
 # Attacks from the agent's shell, which leave something behind in the tree.

@@ -39,6 +39,7 @@ class Limits:
     Attributes:
         memory: mebibytes.
         processes: processes and threads at once.
+        cpus: CPUs, where control groups or an engine limit them.
         disk: mebibytes that can be written.
         files: files that can be made.
         output: bytes of a command's output that are kept, half of its beginning and half of its end.
@@ -46,6 +47,7 @@ class Limits:
 
     memory: int = 1024
     processes: int = 128
+    cpus: float = 2.0
     disk: int = 256
     files: int = 20_000
     output: int = 100_000

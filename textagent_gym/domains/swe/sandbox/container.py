@@ -243,6 +243,8 @@ class _Container:
             mem_limit=(limits.memory + (0 if own else limits.disk)) << 20,
             memswap_limit=(limits.memory + (0 if own else limits.disk)) << 20,
             pids_limit=limits.processes,
+            cpu_period=100_000,
+            cpu_quota=int(limits.cpus * 100_000),
             shm_size=64 << 20,
             ulimits=ulimits,
             auto_remove=True,

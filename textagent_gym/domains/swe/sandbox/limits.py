@@ -1,4 +1,4 @@
-"""Limits on memory and processes: control groups where this machine lets us have one, else limits a process."""
+"""Limits on memory, processes and CPUs: control groups where this machine lets us have one, else limits a process."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import contextlib
 import itertools
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from textagent_gym.domains.swe.sandbox.base import Limits
 
 _numbers = itertools.count()
 _CGROUPS = Path("/sys/fs/cgroup")
+_PERIOD = 100_000  # Microseconds.
+_OPTIONAL = ("memory.swap.max", "cpu.max")  # Not every machine has them, or lends them to us.
 
 
 class ControlGroup:
@@ -29,14 +32,24 @@ class ControlGroup:
             lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
         except OSError:
             return
-        wanted = {"memory": {"memory.limit_in_bytes": memory}, "pids": {"pids.max": limits.processes}}
+        quota = int(limits.cpus * _PERIOD)
+        wanted: dict[str, dict[str, int | str]] = {
+            "memory": {"memory.limit_in_bytes": memory},
+            "pids": {"pids.max": limits.processes},
+            "cpu": {"cpu.cfs_period_us": _PERIOD, "cpu.cfs_quota_us": quota},
+        }
         for line in lines:
             _, controllers, path = line.split(":", 2)
             if not controllers:
                 if (_CGROUPS / "cgroup.controllers").is_file():
                     self._make(
                         _CGROUPS / path.lstrip("/") / name,
-                        {"memory.max": memory, "memory.swap.max": 0, "pids.max": limits.processes},
+                        {
+                            "memory.max": memory,
+                            "memory.swap.max": 0,
+                            "pids.max": limits.processes,
+                            "cpu.max": f"{quota} {_PERIOD}",
+                        },
                     )
                 continue
             for controller in controllers.split(","):
@@ -51,11 +64,11 @@ class ControlGroup:
         files = {file for folder in self.folders for file in ("memory", "pids") if list(folder.glob(f"{file}.*"))}
         return files == {"memory", "pids"}
 
-    def _make(self, folder: Path, values: dict[str, int]) -> None:
+    def _make(self, folder: Path, values: Mapping[str, int | str]) -> None:
         try:
             folder.mkdir()
             for file, value in values.items():
-                if (folder / file).exists() or file != "memory.swap.max":
+                if (folder / file).exists() or file not in _OPTIONAL:
                     (folder / file).write_text(str(value), encoding="ascii")
         except OSError:
             with contextlib.suppress(OSError):
