@@ -51,6 +51,7 @@ _HOME = "/tmp"
 _LABEL = "textagent-gym"
 _SPARE = 2
 _SECONDS = 120
+_STANDARD_OUTPUT = 1  # In the frames of a stream.
 
 
 class ContainerSandbox(ShellSandbox):
@@ -192,13 +193,13 @@ class _Stream:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def _receive(self, target: int) -> None:
-        """Frames: which stream (1 for standard output), three zeros, the length in four bytes, the bytes."""
+        """Frames: which stream, three zeros, the length in four bytes, the bytes. Podman sends all streams."""
         with contextlib.suppress(OSError), os.fdopen(target, "wb", buffering=0) as stream:
             data = b""
             while part := self._socket.recv(1 << 16):
                 data += part
                 while len(data) >= 8 and len(data) >= (end := 8 + int.from_bytes(data[4:8], "big")):
-                    view = memoryview(data)[8:end]
+                    view = memoryview(data)[8:end] if data[0] == _STANDARD_OUTPUT else memoryview(b"")
                     while view:
                         view = view[stream.write(view) :]
                     data = data[end:]

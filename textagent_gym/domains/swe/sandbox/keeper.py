@@ -42,6 +42,7 @@ class Keeper:
         try:
             if request == "unpack":
                 with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+                    tar.extraction_filter = getattr(tarfile, "tar_filter", None)  # Newer Pythons ask for one.
                     tar.extractall(self.root)
                 self.noted = dict(self.files())
             elif request == "kill":
