@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.domains.swe.conftest import open_sandbox
 from textagent_gym.domains.swe.sandbox import SANDBOXES, Changes, Limits, Sandbox, SandboxError, make_sandbox
 from textagent_gym.domains.swe.sandbox.choose import ENGINES, SAFE
 from textagent_gym.domains.swe.sandbox.container import _connect, _sweep, connect, present, read_changes
@@ -33,16 +34,6 @@ def tree(tmp_path: Path) -> list[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
     return [tmp_path / "top", tmp_path / "bottom"]
-
-
-def make(name: str) -> Sandbox:
-    """A sandbox that works, or the reason why there is none."""
-    try:
-        box = make_sandbox(name)
-        box.begin((), {})
-    except SandboxError as error:
-        pytest.skip(str(error))
-    return box
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -131,10 +122,10 @@ def test_a_closed_sandbox_leaves_nothing(
 ) -> None:
     if name == "ray":
         pytest.skip("what a cluster keeps for later is its own; its sandbox is one of the others")
-    make(name).close()  # What is made once for all is made here.
+    open_sandbox(name).close()  # What is made once for all is made here.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = containers(name) if name in ENGINES else []
-    box = make(name)
+    box = open_sandbox(name)
     box.begin(tree, {})
     box.run("sleep 65432 & sleep 0.1", 10)
     box.close()
@@ -147,7 +138,7 @@ def test_a_closed_sandbox_leaves_nothing(
 @pytest.mark.parametrize("ending", ["pass", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
 @pytest.mark.parametrize("name", SAFE)
 def test_a_forgotten_sandbox_leaves_nothing_either(name: str, ending: str, tmp_path: Path) -> None:
-    make(name).close()
+    open_sandbox(name).close()
     script = (
         "from textagent_gym.domains.swe.sandbox import make_sandbox\n"
         f"box = make_sandbox({name!r}); box.begin([{str(tmp_path)!r}], {{}})\n"
@@ -196,13 +187,13 @@ def test_an_engine_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_an_image_that_is_not_there(tree: list[Path]) -> None:
-    make("docker").close()
+    open_sandbox("docker").close()
     box = make_sandbox("docker")
     with pytest.raises(SandboxError, match="localhost:9/no/such:image is neither here nor can it be pulled"):
         box.begin(tree, {}, image="localhost:9/no/such:image")
     box.close()
     for name in ("bubblewrap", "process"):
-        box = make(name)
+        box = open_sandbox(name)
         with pytest.raises(SandboxError, match="choose 'docker' or 'podman'"):
             box.begin(tree, {}, image="some")
         box.close()
@@ -210,7 +201,7 @@ def test_an_image_that_is_not_there(tree: list[Path]) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_tree_in_an_image(name: str, tree: list[Path]) -> None:
-    make(name).close()
+    open_sandbox(name).close()
     tag = "textagent-test-tree"
     engine = connect(name)
     base = present(engine, os.environ["TEXTAGENT_SWE_IMAGE"])
@@ -327,7 +318,7 @@ def test_bombs_go_off_inside(
 
 @pytest.mark.parametrize("name", SAFE)
 def test_limits_can_be_set(name: str, tree: list[Path]) -> None:
-    make(name).close()
+    open_sandbox(name).close()
     box = make_sandbox(name, Limits(disk=8, memory=256, cpus=0.25))
     box.begin(tree, {})
     assert box.run("head -c 6M /dev/zero > a", 10).status == 0
