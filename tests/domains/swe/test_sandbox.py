@@ -306,11 +306,10 @@ def test_bombs_go_off_inside(
     safe_sandbox: Sandbox, tree: list[Path], bomb: str, request: pytest.FixtureRequest
 ) -> None:
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    if safe_sandbox.name == "podman" and "inodes" in request.node.callspec.id:
-        pytest.skip("podman cannot limit the number of files, as docs/swe.md says")
     safe_sandbox.begin(tree, {})
     result = safe_sandbox.run(bomb, 8)
-    assert result.status != 0 or "fork" in result.output or "Resource" in result.output
+    if safe_sandbox.name != "podman" or "inodes" not in request.node.callspec.id:  # There, memory alone limits files.
+        assert result.status != 0 or "fork" in result.output or "Resource" in result.output
     safe_sandbox.begin(tree, {})
     assert safe_sandbox.run("cat a.txt", 10).output == "top"
     assert os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") > free - (1 << 30)
