@@ -47,7 +47,7 @@ class RaySandbox(Sandbox):
         try:
             if not ray.is_initialized():
                 ray.init(log_to_driver=False, configure_logging=False)
-            self._actor = ray.remote(num_cpus=_CPUS)(Keeper).remote(kind, self.limits)
+            self._actor = ray.remote(num_cpus=_CPUS)(Host).remote(kind, self.limits)
             self._release = weakref.finalize(self, _kill, self._actor)
             self._platform: str = self._ask("platform", seconds=_SECONDS)
         except (ray.exceptions.RayError, ConnectionError, RuntimeError) as error:
@@ -117,8 +117,8 @@ class RaySandbox(Sandbox):
         self._release()
 
 
-class Keeper:
-    """Keeps a sandbox on the machine where it lives; see `RaySandbox`."""
+class Host:
+    """Has a sandbox on the machine where it lives; see `RaySandbox`."""
 
     def __init__(self, kind: str, limits: Limits) -> None:
         from textagent_gym.domains.swe.sandbox.choose import make_sandbox
@@ -175,13 +175,10 @@ def _look(folder: Path) -> list[tuple[str, int, int, int]]:
     for path, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
-            status = os.lstat(os.path.join(path, name))
-            found.append((os.path.relpath(os.path.join(path, name), folder), *_times(status)))
+            file = os.path.join(path, name)
+            status = os.lstat(file)
+            found.append((os.path.relpath(file, folder), status.st_size, status.st_mtime_ns, status.st_ctime_ns))
     return found
-
-
-def _times(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _kill(actor: Any) -> None:

@@ -76,7 +76,6 @@ class ContainerSandbox(ShellSandbox):
         # Also runs where nobody calls `close`.
         self._release = weakref.finalize(self, self._pool.close)
         self._container: _Container | None = None
-        self._exec: _Stream | None = None
         self._environment: dict[str, str] = {}
 
     @property
@@ -105,14 +104,8 @@ class ContainerSandbox(ShellSandbox):
         assert self._container is not None
         # Of all processes, those of the agent go first where memory runs out.
         line = "echo 900 2>/dev/null >/proc/self/oom_score_adj; exec bash --noprofile --norc 2>&1"
-        self._exec = self._container.execute(["bash", "-c", line], self._environment, ROOT)
-        return Shell(self._exec.stdin, self._exec.stdout, self.limits.output)
-
-    def _end_shell(self) -> None:
-        try:
-            super()._end_shell()
-        finally:
-            self._shell = self._exec = None
+        stream = self._container.execute(["bash", "-c", line], self._environment, ROOT)
+        return Shell(stream.stdin, stream.stdout, self.limits.output)
 
     def _kill_shell(self) -> None:
         if self._container is not None:
