@@ -208,7 +208,7 @@ def test_a_tree_in_an_image(name: str, tree: list[Path]) -> None:
     context = io.BytesIO(
         f"FROM {base}\nRUN mkdir /testbed && echo own > /testbed/a.txt && echo d > /testbed/e.txt\n".encode()
     )
-    engine.images.build(fileobj=context, tag=tag, network_mode="none")
+    engine.images.build(fileobj=context, tag=tag, rm=True, network_mode="none")
     box = make_sandbox(name)
     for _ in range(2):
         box.begin(tree[1:], {"GREETING": "hello"}, image=tag)
