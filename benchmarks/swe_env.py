@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from textagent_gym.domains.swe.sandbox import SandboxError, make_sandbox
-from textagent_gym.domains.swe.sandbox.base import ROOT, pack
+from textagent_gym.domains.swe.sandbox.base import ROOT, copy_layers, pack
 from textagent_gym.domains.swe.sandbox.container import connect, prepared, present
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
 
@@ -85,8 +85,7 @@ def plain(task: SWETask) -> None:
     environment = {**os.environ, **variables(task), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
-        for layer in reversed(task.layers):
-            shutil.copytree(layer, tree, dirs_exist_ok=True)
+        copy_layers(task.layers, tree)
 
         def run(argv: list[str]) -> int:
             return subprocess.run(argv, cwd=tree, env=environment, capture_output=True, check=False).returncode

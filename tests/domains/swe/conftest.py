@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import gymnasium
 import pytest
 
 from textagent_gym.domains.swe.sandbox import SANDBOXES, Sandbox, SandboxError, make_sandbox
 from textagent_gym.domains.swe.sandbox.choose import SAFE
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.tools import Call, render
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +37,30 @@ def open_sandbox(name: str) -> Sandbox:
         if name in os.environ.get("TEXTAGENT_TEST_SANDBOXES", "").split():
             raise
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def _a_sandbox_can_be_had() -> None:
+    open_sandbox("auto").close()
+
+
+@pytest.fixture
+def make(_a_sandbox_can_be_had: None) -> Iterator[Callable[..., gymnasium.Env[str, str]]]:
+    """Makes environments of the suite's own tasks, or what `id` says, and closes them."""
+    made = []
+
+    def one(id: str = "textagent/SWE-v0", **kwargs: Any) -> gymnasium.Env[str, str]:
+        made.append(gymnasium.make(id, **kwargs))
+        return made[-1]
+
+    yield one
+    for env in made:
+        env.close()
+
+
+def bash(command: str) -> str:
+    """An action that is a command."""
+    return render(Call("shell", {"command": command}), "bash")
 
 
 @pytest.fixture(scope="module", params=list(SANDBOXES))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from tests.domains.swe.conftest import bash
 from textagent_gym.domains.swe.env import SWEEnv, cut
-from textagent_gym.domains.swe.sandbox import SandboxError, make_sandbox
 from textagent_gym.domains.swe.tasks import BuiltTasks, RepairComplexity, SWETask
 from textagent_gym.domains.swe.tools import TOOLS, ActionError, Call, parse, render, schemas
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, TextAgentError, UnknownTaskError
@@ -20,30 +19,7 @@ from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, 
 ID = "textagent/SWE-v0"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _a_sandbox_can_be_had() -> None:
-    try:
-        make_sandbox("auto").close()
-    except SandboxError as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture
-def make() -> Iterator[Callable[..., gymnasium.Env[str, str]]]:
-    """Makes environments, and closes them."""
-    made = []
-
-    def one(**kwargs: Any) -> gymnasium.Env[str, str]:
-        made.append(gymnasium.make(ID, **kwargs))
-        return made[-1]
-
-    yield one
-    for env in made:
-        env.close()
-
-
-def bash(command: str) -> str:
-    return f"```bash\n{command}\n```"
+pytestmark = pytest.mark.usefixtures("_a_sandbox_can_be_had")
 
 
 def follow_the_oracle(env: gymnasium.Env[str, str]) -> tuple[float, dict[str, Any]]:

@@ -16,6 +16,7 @@ from typing import Any
 import gymnasium
 import pytest
 
+from tests.domains.swe.conftest import bash, open_sandbox
 from textagent_gym.domains.swe.rows.instances import Instances, read_row
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
 from textagent_gym.domains.swe.rows.scripts import Row, completed, eval_script, image_name
@@ -305,13 +306,11 @@ def base() -> str:
     image = os.environ.get("TEXTAGENT_SWE_IMAGE")
     if not image:
         pytest.skip("TEXTAGENT_SWE_IMAGE names no image with bash, git and Python 3.11 or later")
-    try:
-        from textagent_gym.domains.swe.sandbox.container import connect, prepared, present
+    open_sandbox("docker").close()
+    from textagent_gym.domains.swe.sandbox.container import connect, prepared, present
 
-        engine = connect("docker")
-        return prepared(engine, present(engine, image))
-    except SandboxError as error:
-        pytest.skip(str(error))
+    engine = connect("docker")
+    return prepared(engine, present(engine, image))
 
 
 BEFORE = {
@@ -418,23 +417,18 @@ def shop(base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Row]:
 
 
 @pytest.fixture
-def play(shop: Row, tmp_path: Path) -> Iterator[Callable[..., gymnasium.Env[str, str]]]:
-    """Makes environments of the shop, and closes them."""
+def play(
+    shop: Row, tmp_path: Path, make: Callable[..., gymnasium.Env[str, str]]
+) -> Callable[..., gymnasium.Env[str, str]]:
+    """Makes environments of the shop that have begun."""
     path = write(tmp_path / "rows.jsonl", [shop.to_dict() | {"eval_script": "", "log_parser": "", "eval_type": ""}])
-    made: list[gymnasium.Env[str, str]] = []
 
     def one(**options: Any) -> gymnasium.Env[str, str]:
-        made.append(gymnasium.make(BENCH, rows=str(path), **options))
-        made[-1].reset(options={"task_index": 0})
-        return made[-1]
+        env = make(BENCH, rows=str(path), **options)
+        env.reset(options={"task_index": 0})
+        return env
 
-    yield one
-    for env in made:
-        env.close()
-
-
-def bash(command: str) -> str:
-    return f"```bash\n{command}\n```"
+    return one
 
 
 def follow_the_oracle(env: gymnasium.Env[str, str]) -> tuple[float, dict[str, Any]]:
@@ -574,11 +568,8 @@ def exported(base: str, tasks: BuiltTasks, tmp_path_factory: pytest.TempPathFact
     from textagent_gym.domains.swe.rows.export import export_rows
 
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
-    try:
-        chosen = [tasks.task("train", index) for index in (0, 1)]
-    except SandboxError as error:
-        pytest.skip(str(error))
-    export_rows(chosen, path, base=base)
+    open_sandbox("auto").close()
+    export_rows([tasks.task("train", index) for index in (0, 1)], path, base=base)
     return path
 
 
@@ -636,10 +627,7 @@ def test_the_command_line_writes_rows(tasks: BuiltTasks, tmp_path: Path, capsys:
     pytest.importorskip("swebench")
     from textagent_gym.cli.main import main
 
-    try:
-        tasks.task("train", 0)
-    except SandboxError as error:
-        pytest.skip(str(error))
+    open_sandbox("auto").close()
     out = tmp_path / "below" / "rows.jsonl"
     with pytest.raises(SystemExit, match="0"):
         main(["swe", "rows", "--packages", "measures", "--count", "1", "--out", str(out)])

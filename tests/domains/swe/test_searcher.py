@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import gymnasium
 import pytest
@@ -17,30 +15,11 @@ from textagent_gym.domains.swe.expert.repairs import repairs
 from textagent_gym.domains.swe.expert.searcher import Expectation, Searcher, expectations
 from textagent_gym.domains.swe.expert.trial.problem import free_names, understood
 from textagent_gym.domains.swe.mutations import Mutation, mutations
-from textagent_gym.domains.swe.sandbox import SandboxError, make_sandbox
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
 from textagent_gym.domains.swe.tools import ActionFormat, parse
 from textagent_gym.errors import UnsupportedOperationError
 
 SUBMIT = "```bash\nsubmit\n```"
-
-
-@pytest.fixture
-def make() -> Iterator[Callable[..., gymnasium.Env[str, str]]]:
-    """Makes environments, and closes them."""
-    try:
-        make_sandbox("auto").close()
-    except SandboxError as error:
-        pytest.skip(str(error))
-    made = []
-
-    def one(**kwargs: Any) -> gymnasium.Env[str, str]:
-        made.append(gymnasium.make("textagent/SWE-v0", **kwargs))
-        return made[-1]
-
-    yield one
-    for env in made:
-        env.close()
 
 
 def find(tasks: BuiltTasks, mutation: str, path: str) -> SWETask:

@@ -22,6 +22,7 @@ from textagent_gym.domains.swe import packages
 from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, read_recipe, run_all, statement
 from textagent_gym.domains.swe.packages import Package, Repository, compile_sources, find, hide, prepare
 from textagent_gym.domains.swe.sandbox import Changes, make_sandbox
+from textagent_gym.domains.swe.sandbox.base import copy_layers
 from textagent_gym.domains.swe.twins import Twins, all_twins
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnknownTaskError
 from textagent_gym.tasks import Task, TaskSource, in_split
@@ -342,27 +343,27 @@ def _by_file(tests: Sequence[str]) -> dict[str, set[str]]:
 
 def _commit(layers: Sequence[Path], target: Path) -> None:
     """Put a `.git` with one commit of the whole tree into a folder; without git on this machine there is none."""
-    git = shutil.which("git")
-    if git is None:
+    if shutil.which("git") is None:
         return
     with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
         tree = Path(temporary) / "tree"
-        for layer in reversed(layers):
-            shutil.copytree(layer, tree, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-
-        def run(*arguments: str) -> None:
-            environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": temporary, **_IDENTITY}
-            subprocess.run([git, *arguments], cwd=tree, env=environment, check=True, capture_output=True)
-
-        run("init", "--quiet", "--initial-branch=main", "--template=")
+        copy_layers(layers, tree, left_out=["__pycache__"])
+        run_git(tree, "init", "--quiet", "--initial-branch=main", "--template=")
         (tree / ".git" / "info").mkdir(exist_ok=True)
         (tree / ".git" / "info" / "exclude").write_text("__pycache__/\n.pytest_cache/\n", encoding="ascii")
-        run("add", "--all", "--force")
-        run("commit", "--quiet", "--message=The repository as it is")
-        run("config", "user.name", "agent")
-        run("config", "user.email", "agent@localhost")
+        run_git(tree, "add", "--all", "--force")
+        run_git(tree, "commit", "--quiet", "--message=The repository as it is")
+        run_git(tree, "config", "user.name", "agent")
+        run_git(tree, "config", "user.email", "agent@localhost")
         shutil.rmtree(tree / ".git" / "logs", ignore_errors=True)
         shutil.move(tree / ".git", target / ".git")
+
+
+def run_git(tree: Path, *arguments: str) -> str:
+    """What git prints in a tree that lies in a temporary folder of its own; nobody's settings have a say in it."""
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(tree.parent), **_IDENTITY}
+    done = subprocess.run(["git", *arguments], cwd=tree, env=environment, check=True, capture_output=True)
+    return done.stdout.decode()
 
 
 def _hunks(recipes: tuple[Recipe, ...], repository: Repository) -> list[Hunk]:

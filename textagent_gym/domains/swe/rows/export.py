@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -16,9 +15,9 @@ from pathlib import Path
 
 from textagent_gym.domains.swe.rows.scripts import Row, script
 from textagent_gym.domains.swe.sandbox import SandboxError
-from textagent_gym.domains.swe.sandbox.base import ROOT
+from textagent_gym.domains.swe.sandbox.base import ROOT, copy_layers
 from textagent_gym.domains.swe.sandbox.toolbox import TOOLS
-from textagent_gym.domains.swe.tasks import SWETask
+from textagent_gym.domains.swe.tasks import SWETask, run_git
 from textagent_gym.errors import MissingDependencyError, UnsupportedOperationError
 
 _PARSER = "parse_log_pytest_v2"
@@ -123,10 +122,7 @@ def _tree(task: SWETask) -> Iterator[Path]:
         )
     with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
         tree = Path(temporary) / "testbed"
-        for layer in reversed(task.layers):
-            shutil.copytree(
-                layer, tree, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
-            )
+        copy_layers(task.layers, tree, left_out=["__pycache__"])
         yield tree
 
 
@@ -144,19 +140,11 @@ def _patch(tree: Path, right: dict[str, Path]) -> str:
 
 
 def _git(tree: Path, *arguments: str) -> str:
-    """What git prints; nobody's settings have a say in it."""
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": str(tree.parent),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
-    }
-    options = ["-c", "core.fileMode=false", "-c", f"safe.directory={tree}"]
+    """See `run_git`; the tree may be anybody's, and modes do not count."""
     try:
-        done = subprocess.run(["git", *options, *arguments], cwd=tree, env=environment, check=True, capture_output=True)
+        return run_git(tree, "-c", "core.fileMode=false", "-c", f"safe.directory={tree}", *arguments)
     except (OSError, subprocess.CalledProcessError) as error:
         raise UnsupportedOperationError(f"rows need git: {error}") from error
-    return done.stdout.decode()
 
 
 def _build(tag: str, tree: Path, base: str, paths: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ import platform
 import secrets
 import select
 import shlex
+import shutil
 import tarfile
 import time
 from abc import ABC, abstractmethod
@@ -225,8 +226,8 @@ class _Ends:
 
     def __init__(self, keep: int) -> None:
         self._half = max(256, keep // 2)
-        self._head = b""
-        self._tail = b""
+        self._head = bytearray()
+        self._tail = bytearray()
         self._left_out = 0
 
     def add(self, data: bytes) -> None:
@@ -242,7 +243,8 @@ class _Ends:
     @property
     def tail(self) -> bytes:
         """The end of what has come so far, long enough for a marker."""
-        return (self._head[-128:] + self._tail)[-128:] if not self._left_out else self._tail[-128:]
+        head = b"" if self._left_out else self._head[-128:]
+        return bytes(head + self._tail[-128:])[-128:]
 
     def cut(self, count: int) -> None:
         """Take so many bytes off the end."""
@@ -364,6 +366,13 @@ def write_files(root: Path, files: Changes) -> None:
         if content is not None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
+
+
+def copy_layers(layers: Sequence[Path], root: Path, *, left_out: Sequence[str] = ()) -> None:
+    """Copy a tree given as layers into a folder, which may exist; files by these names are left out."""
+    root.mkdir(exist_ok=True)
+    for layer in reversed(layers):
+        shutil.copytree(layer, root, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*left_out))
 
 
 def pack(layers: Sequence[Path], files: Changes) -> bytes:

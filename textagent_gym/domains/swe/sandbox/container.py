@@ -95,7 +95,7 @@ class ContainerSandbox(ShellSandbox):
             self._container = self._pool.take(self._image())
             self._environment = _variables(environment)
         if layers or not image:
-            self._container.unpack(pack(layers, {}))
+            self._container.ask("unpack", pack(layers, {}))
 
     def _image(self) -> str:
         return prepared(self._engine, present(self._engine, self._base))
@@ -127,7 +127,7 @@ class ContainerSandbox(ShellSandbox):
     ) -> bytes | None:
         container = self._pool.take(self._image())
         try:
-            container.unpack(pack(layers, files))
+            container.ask("unpack", pack(layers, files))
             line = 'exec python -P -c "$0" 3 "$1" 3>&1 1>/dev/null 2>&1'
             source = program.read_text(encoding="utf-8")
             stream = container.execute(["bash", "-c", line, source, ROOT], _variables({}), "/")
@@ -218,6 +218,7 @@ class _Container:
 
         self._api = engine.api
         self._user = 0 if own else _USER
+        memory = (limits.memory if own else limits.memory + limits.disk) << 20  # With what is written.
         space = f"rw,nosuid,nodev,exec,size={limits.disk << 20},mode=1777"
         ulimits = [Ulimit(name="nofile", soft=1024, hard=1024), Ulimit(name="core", soft=0, hard=0)]
         if is_podman(engine):  # It would ask for more processes than a machine may allow.
@@ -233,9 +234,8 @@ class _Container:
             security_opt=["no-new-privileges"],
             read_only=not own,
             tmpfs=None if own else {ROOT: space, _HOME: space},
-            # What is written there lies in memory.
-            mem_limit=(limits.memory + (0 if own else limits.disk)) << 20,
-            memswap_limit=(limits.memory + (0 if own else limits.disk)) << 20,
+            mem_limit=memory,
+            memswap_limit=memory,
             pids_limit=limits.processes,
             cpu_period=100_000,
             cpu_quota=int(limits.cpus * 100_000),
@@ -265,7 +265,7 @@ class _Container:
             self._keeper = _Stream(self._api.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stream": 1}))
             self._api.start(self.id)
             wait_until_ready(self._keeper.stdout)
-        except BaseException:
+        except BaseException:  # Ctrl-C too must leave no container.
             self.remove()
             raise
 
@@ -279,10 +279,6 @@ class _Container:
         if answer.startswith(b'{"error": '):
             raise SandboxError(f"{request} failed in the container: {answer[:500].decode(errors='replace')}")
         return answer
-
-    def unpack(self, tree: bytes) -> None:
-        """Unpack a tree."""
-        self.ask("unpack", tree)
 
     def execute(self, argv: list[str], environment: Mapping[str, str], folder: str) -> _Stream:
         """Start a program as the agent's user."""

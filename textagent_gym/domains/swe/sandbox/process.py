@@ -21,6 +21,7 @@ from textagent_gym.domains.swe.sandbox.base import (
     Shell,
     ShellSandbox,
     converse,
+    copy_layers,
     no_images,
     plain_files,
     wait_until_ready,
@@ -54,7 +55,8 @@ class ProcessSandbox(ShellSandbox):
     def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
         no_images(self.name, image)
         self._end_shell()
-        _copy(layers, self._root)
+        shutil.rmtree(self._root, ignore_errors=True)
+        copy_layers(layers, self._root)
         self._original = plain_files(self._root)
         self._environment = self._variables(self._root, environment)
 
@@ -148,7 +150,7 @@ class ProcessSandbox(ShellSandbox):
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         root = folder / "testbed"
         try:
-            _copy(layers, root)
+            copy_layers(layers, root)
             write_files(root, files)
             theirs_in, ours_in = os.pipe()
             ours_answer, theirs_answer = os.pipe()
@@ -177,11 +179,3 @@ class ProcessSandbox(ShellSandbox):
 def _release(group: ControlGroup, folder: Path) -> None:
     group.close()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _copy(layers: Sequence[Path], root: Path) -> None:
-    """A copy of a tree given as layers."""
-    shutil.rmtree(root, ignore_errors=True)
-    root.mkdir()
-    for layer in reversed(layers):
-        shutil.copytree(layer, root, symlinks=True, dirs_exist_ok=True)
