@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Literal, TypeVar, Unpack
 
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.swe.expert.searcher import Searcher
-from textagent_gym.domains.swe.grader import Grade, grade, source_changes
+from textagent_gym.domains.swe.grader import Grade, grade
 from textagent_gym.domains.swe.packages import PACKAGES, find
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, make_sandbox
 from textagent_gym.domains.swe.sandbox.base import ROOT
+from textagent_gym.domains.swe.sources import source_changes
 from textagent_gym.domains.swe.tasks import BuiltTasks, Hunk, RepairTask, SWETask
 from textagent_gym.domains.swe.tools import (
     TOOLS,
@@ -299,7 +300,13 @@ class SWERepairEnv(SWEEnv[SWETask]):
         self.sandbox.begin(task.layers, {"PYTHONPATH": importable, "TESTBED": ROOT})
 
     def _source_changes(self) -> Changes:
-        return source_changes(self.sandbox.changes(), self.task.repository.test_files)
+        repository = self.task.repository
+        return source_changes(
+            self.sandbox.changes(),
+            repository.test_files,
+            repository.files,
+            sources=repository.package.sources,
+        ).counted
 
     def _run_tests(self, changes: Changes) -> Grade:
         task = self.task

@@ -11,24 +11,19 @@ not report, is skipped or is expected to fail has not passed.
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import random
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from textagent_gym.domains.swe import runner
 from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
+from textagent_gym.domains.swe.sources import source_changes
 from textagent_gym.domains.swe.twins import Twins, rewrite
 
-_PROTECTED_NAMES = (
-    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
-    "sitecustomize.py", "usercustomize.py", "test_*.py", "*_test.py", "*.pth", "*.pyc", "*.so", ".coveragerc",
-)  # fmt: skip
-_PROTECTED_FOLDERS = (".git", "__pycache__", "test", "tests", "testing", ".pytest_cache", ".hg", ".svn")
 TWINS = 24
 """Tests that must fail, in each run."""
 _LEAST_CHANCE = 0.1
@@ -83,26 +78,6 @@ class Grade:
     def credit(self) -> int:
         """Number of repaired tests that count: none while a test that passed is broken."""
         return 0 if self.broken or self.forged or self.timed_out else len(self.repaired)
-
-
-def source_changes(changes: Changes, test_files: Iterable[str] = ()) -> Changes:
-    """What an agent may change: source files. See the module.
-
-    >>> sorted(source_changes({"a.py": b"", "tests/b.py": b"", "conftest.py": b"", ".git/HEAD": b"", "test_c.py": b""}))
-    ['a.py']
-    """
-    tests = set(test_files)
-    allowed: Changes = {}
-    for name, content in changes.items():
-        path = PurePosixPath(name)
-        protected = (
-            name in tests
-            or any(fnmatch.fnmatch(path.name.lower(), pattern) for pattern in _PROTECTED_NAMES)
-            or any(part.lower() in _PROTECTED_FOLDERS for part in path.parts)
-        )
-        if not protected:
-            allowed[name] = content
-    return allowed
 
 
 def run_tests(
@@ -211,7 +186,8 @@ def grade(
         paths: folders that are importable.
         seconds: for each run.
     """
-    allowed = source_changes(changes, tests)
+    tree = {str(path.relative_to(layer)) for layer in layers for path in layer.rglob("*") if path.is_file()}
+    allowed = source_changes(changes, tests, tree).counted
     if not allowed:
         return Grade(missing=tuple(fail_to_pass))
 

@@ -27,6 +27,7 @@ from urllib.parse import urljoin
 from textagent_gym.cache import cache_folder, made_whole
 from textagent_gym.domains.swe.grader import run_tests
 from textagent_gym.domains.swe.sandbox.base import ROOT, Sandbox
+from textagent_gym.domains.swe.sources import folders_of_tests, is_named_as_a_test, is_test
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 
 VERSION = 3
@@ -45,7 +46,6 @@ _LEFT_OUT = (
     ".ruff_cache",
 )
 _LONG_AGO = 946_684_800  # 2000-01-01
-_TEST_FILE = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
 
 
 class PackageError(TextAgentError, RuntimeError):
@@ -203,6 +203,11 @@ class Repository:
         """The test files by path."""
         return {name: (self.root / name).read_text(encoding="utf-8") for name in self.test_files}
 
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """All files by path."""
+        return frozenset(_files(self.root))
+
 
 def find(name: str) -> Package:
     """A package by name, or the repository in a folder, if the name is a path with a slash in it.
@@ -224,11 +229,12 @@ def from_folder(folder: Path) -> Package:
     Raises:
         InvalidOptionError: there is no such folder, or none or several in it.
     """
+    tests = folders_of_tests(_files(folder))
     found = [
         path.parent
         for parent in (folder, folder / "src")
         for path in sorted(parent.glob("*/__init__.py"))
-        if not is_test(str(path.relative_to(folder)))
+        if not is_test(str(path.relative_to(folder)), tests)
     ]
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
@@ -283,7 +289,7 @@ def unpack(package: Package) -> Path:
             _extract(_fetch(package), part)
         compile_sources(part, part / package.sources)
     with made_whole(_compiled(root)) as part:
-        _compile_tests(root, part)
+        _compile_tests(package, root, part)
     return root
 
 
@@ -292,14 +298,15 @@ def _compiled(root: Path) -> Path:
     return root.with_name(f"{root.name}-tests")
 
 
-def _compile_tests(root: Path, folder: Path) -> None:
+def _compile_tests(package: Package, root: Path, folder: Path) -> None:
     """Compile the tests of a repository into another folder, laid out in the same way."""
-    for path in root.rglob("*.py"):
-        name = path.relative_to(root)
-        if is_test(str(name)):
+    names = _files(root, "*.py")
+    tests = folders_of_tests(names, package.sources)
+    for name in names:
+        if is_test(name, tests):
             target = importlib.util.cache_from_source(folder / name)
             with contextlib.suppress(py_compile.PyCompileError):
-                py_compile.compile(str(path), target, dfile=f"{ROOT}/{name}", doraise=True)
+                py_compile.compile(str(root / name), target, dfile=f"{ROOT}/{name}", doraise=True)
 
 
 def compile_sources(root: Path, folder: Path) -> None:
@@ -311,8 +318,10 @@ def compile_sources(root: Path, folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_file():
             os.utime(path, (_LONG_AGO, _LONG_AGO))
-    tests = re.compile(r"/tests?/|/test_[^/]*$|_test\.py$")
-    compileall.compile_dir(str(folder), quiet=2, workers=1, rx=tests, stripdir=str(root), prependdir=ROOT)
+    tests = folders_of_tests(_files(root, "*.py"))
+    for path in folder.rglob("*.py"):
+        if not is_test(str(path.relative_to(root)), tests):
+            compileall.compile_file(str(path), quiet=2, stripdir=str(root), prependdir=ROOT)
 
 
 def _digest(folder: Path) -> str:
@@ -364,23 +373,22 @@ def _fetch(package: Package) -> bytes:
     return archive
 
 
+def _files(folder: Path, pattern: str = "*") -> list[str]:
+    """The files below a folder by path, sorted."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob(pattern) if path.is_file())
+
+
 def _source_files(package: Package, root: Path) -> tuple[str, ...]:
     """The code of a package, without its tests."""
-    top = root / package.sources
-    files = [top] if top.is_file() else sorted(top.rglob("*.py"))
-    names = [str(path.relative_to(root)) for path in files]
-    return tuple(name for name in names if package.counts(name) and not is_test(name))
-
-
-def is_test(name: str) -> bool:
-    """A file belongs to the tests."""
-    return bool(_TEST_FILE.search(name)) or bool({"test", "tests", "conftest.py"} & set(name.split("/")))
+    names = _files(root, "*.py")
+    tests = folders_of_tests(names, package.sources)
+    code = (name for name in names if name == package.sources or name.startswith(f"{package.sources}/"))
+    return tuple(name for name in code if package.counts(name) and not is_test(name, tests))
 
 
 def _measure(package: Package, root: Path, sandbox: Sandbox) -> dict[str, object]:
     """Run the tests three times; what passes each time counts."""
-    names = sorted(str(path.relative_to(root)) for path in root.rglob("*.py"))
-    files = [name for name in names if package.counts(name) and _TEST_FILE.search(name)]
+    files = [name for name in _files(root, "*.py") if package.counts(name) and is_named_as_a_test(name)]
     runs = []
     for _ in range(3):
         runs.append(run_tests(sandbox, [root], {}, None, test_files=files, paths=package.paths))

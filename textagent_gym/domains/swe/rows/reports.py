@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from textagent_gym.domains.swe.grader import Grade, source_changes
+from textagent_gym.domains.swe.grader import Grade
 from textagent_gym.domains.swe.rows.scripts import Row
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Sandbox, SandboxError
 from textagent_gym.domains.swe.sandbox.base import ROOT, check_path
+from textagent_gym.domains.swe.sources import source_changes
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 
 ENVIRONMENT = {
@@ -45,7 +46,8 @@ def row_changes(changes: Changes, *, test_files: Iterable[str], repair: Iterable
     ['a.py', 'setup.cfg']
     """
     tests = set(test_files)
-    allowed = source_changes(changes, tests) | {path: changes[path] for path in set(repair) - tests if path in changes}
+    own = {path: changes[path] for path in set(repair) - tests if path in changes}
+    allowed = source_changes(changes, tests).counted | own
     return {path: content for path, content in allowed.items() if path.isprintable()}  # Bytes may be no text at all.
 
 
