@@ -16,7 +16,15 @@ from pathlib import Path
 import pytest
 
 from tests.domains.swe.conftest import open_sandbox
-from textagent_gym.domains.swe.sandbox import SANDBOXES, Changes, Limits, Sandbox, SandboxError, make_sandbox
+from textagent_gym.domains.swe.sandbox import (
+    SANDBOXES,
+    Changes,
+    Limits,
+    Question,
+    Sandbox,
+    SandboxError,
+    make_sandbox,
+)
 from textagent_gym.domains.swe.sandbox.choose import ENGINES, SAFE
 from textagent_gym.domains.swe.sandbox.container import _connect, _sweep, connect, present, read_changes
 from textagent_gym.errors import InvalidOptionError
@@ -59,7 +67,7 @@ def test_the_shell_remembers_and_the_layers_stay(sandbox: Sandbox, tree: list[Pa
     assert (result.status, result.timed_out) == (1, False)
     assert sandbox.run("(", 10).status == 2
     sandbox.run("cd .. ; echo new > e.txt; echo changed > a.txt; rm -r b; ln -s /etc f; mkfifo g; chmod +x d.txt", 10)
-    changes = sandbox.changes()
+    changes = sandbox.changes().files
     assert {name: content for name, content in changes.items() if name != "d.txt"} == {
         "a.txt": b"changed\n",
         "e.txt": b"new\n",
@@ -68,14 +76,89 @@ def test_the_shell_remembers_and_the_layers_stay(sandbox: Sandbox, tree: list[Pa
     assert changes.get("d.txt", b"d") == b"d"
     assert (tree[1] / "b" / "c.txt").read_text() == "below"
     sandbox.begin(tree, {})
-    assert sandbox.changes() == {}
+    assert sandbox.changes().files == {}
     assert sandbox.run("cat a.txt; echo $X$GREETING", 10).output == "top\n"
+
+
+ECHO = """
+import os, signal, sys
+answer, root = int(sys.argv[1]), sys.argv[2]
+os.write(answer, bytes(8))
+def read(count):
+    data = b""
+    while len(data) < count:
+        data += os.read(0, count - len(data)) or sys.exit(0)
+    return data
+while True:
+    message = read(int.from_bytes(read(8), "big"))
+    nonce, text = message[:16], message[16:].decode()
+    child = os.fork()
+    if child == 0:
+        import contextlib, io
+        os.chdir(root)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            try:
+                exec(text, {"answer": answer, "filter": sys.argv[3]})
+            except BaseException as error:
+                print(type(error).__name__, error)
+        with open("/tmp/said" if root == "/testbed" else root + "/../said", "w") as file:
+            file.write(said.getvalue())
+        os._exit(0)
+    os.waitpid(child, 0)
+    try:
+        with open("/tmp/said" if root == "/testbed" else root + "/../said", "rb") as file:
+            said = nonce + file.read()
+    except OSError:
+        said = nonce
+    if root == "/testbed":
+        with __import__("contextlib").suppress(OSError):
+            os.kill(-1, signal.SIGKILL)
+    said = len(said).to_bytes(8, "big") + said
+    while said:
+        said = said[os.write(answer, said) :]
+"""
+"""A program that runs questions as Python and answers what they print."""
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> Path:
+    (tmp_path / "echo.py").write_text(ECHO)
+    return tmp_path / "echo.py"
+
+
+def test_each_question_is_about_a_fresh_tree(sandbox: Sandbox, tree: list[Path], echo: Path) -> None:
+    sandbox.begin(tree, {})
+    sandbox.run("echo mine > a.txt", 10)
+    show = b"import os; print(sorted(os.listdir()), open('a.txt').read(), os.path.exists('b/c.txt'))"
+    spoil = show + b"\nfor name in ('a.txt', 'new'):\n    try: open(name, 'w').close()\n    except OSError: pass"
+    questions = [Question(spoil, 20), Question(show, 20, {"b/c.txt": None, "new.py": b""}), Question(show, 20)]
+    answers = sandbox.ask(tree, {"d.txt": None, "x/y.txt": b"1"}, program=echo, questions=questions)
+    plain = b"['a.txt', 'b', 'x'] top True\n"
+    assert next(answers) == plain
+    second = next(answers)
+    assert second is not None
+    assert second.endswith(b"'new.py', 'x'] top False\n")
+    assert list(answers) == [plain]
+
+
+def test_a_program_that_ends_or_waits_or_lies_is_started_afresh(sandbox: Sandbox, tree: list[Path], echo: Path) -> None:
+    questions = [
+        Question(b"print(1)", 20),
+        Question(b"import os, signal; os.kill(os.getppid(), signal.SIGTERM)", 20),
+        Question(b"import os; os.write(answer, (20).to_bytes(8, 'big') + b'x' * 20)", 20),
+        Question(b"import time; time.sleep(100)", 1),
+        Question(b"print('x' * (5 << 20))", 20),
+        Question(b"print(2)", 20),
+    ]
+    answers = list(sandbox.ask(tree, {}, program=echo, questions=questions))
+    assert (answers[0], answers[-1]) == (b"1\n", b"2\n")
+    assert set(answers[2:-1]) == {None}
 
 
 def test_replaced_folders_and_links_in_the_way_of_files(sandbox: Sandbox, tree: list[Path]) -> None:
     sandbox.begin(tree, {})
     sandbox.run("rm -r b; mkdir b; echo x > b/new; rm d.txt; ln -s a.txt d.txt", 10)
-    assert sandbox.changes() == {"b/c.txt": None, "b/new": b"x\n", "d.txt": None}
+    assert sandbox.changes().files == {"b/c.txt": None, "b/new": b"x\n", "d.txt": None}
 
 
 def test_time_is_up_for_everything_that_was_started(sandbox: Sandbox, tree: list[Path]) -> None:
@@ -213,9 +296,9 @@ def test_a_tree_in_an_image(name: str, tree: list[Path]) -> None:
     for _ in range(2):
         box.begin(tree[1:], {"GREETING": "hello"}, image=tag)
         assert box.run("id -u; echo $GREETING; cat a.txt b/c.txt e.txt", 10).output == "0\nhello\nbottombelowd\n"
-        assert box.changes() == {}
+        assert box.changes().files == {}
         box.run("echo new > e.txt; rm d.txt; mkdir f; echo g > f/g; touch /elsewhere", 10)
-        assert box.changes() == {"e.txt": b"new\n", "d.txt": None, "f/g": b"g\n"}
+        assert box.changes().files == {"e.txt": b"new\n", "d.txt": None, "f/g": b"g\n"}
         assert box.run("python3 -c \"import socket; socket.create_connection(('1.1.1.1', 53), 2)\"", 10).status == 1
         assert box.run("mount -t tmpfs none /mnt", 10).status != 0
     box.close()

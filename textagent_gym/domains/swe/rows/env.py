@@ -11,6 +11,7 @@ from textagent_gym.domains.swe.rows.instances import Instances, InstanceTask, is
 from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.domains.swe.sandbox.base import ROOT
+from textagent_gym.domains.swe.sources import SourceChanges
 from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.tools import Call, writing_script
 from textagent_gym.errors import InvalidOptionError
@@ -95,14 +96,14 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
 
     def _source_changes(self) -> Changes:
         repair = {path for file in self.task.files for path in file.paths}
-        return row_changes(self.sandbox.changes(), test_files=self.task.test_files, repair=repair)
+        return row_changes(self.sandbox.changes().files, test_files=self.task.test_files, repair=repair)
 
     def _run_tests(self, changes: Changes) -> Grade:
         return grade_row(self._second_sandbox, self.task.row, changes, seconds=self.grading_timeout)
 
     def _oracle(self) -> tuple[str, ...] | None:
         """The instance's own repair, whatever the agent has made of the files; `None` where the tools cannot do it."""
-        changes = self._source_changes()
+        changes, _ = self._changes_or_nothing()
         if not changes and self.action_format == "bash":
             calls = [Call("shell", {"command": _applying(self.task.row.patch)})]
         else:
@@ -146,22 +147,21 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
         # Written once more as they are, so that they come back as changes.
         names = shlex.join(sorted(before))
         box.run(f'cd {ROOT}; for f in {names}; do [ -f "$f" ] && cat "$f" >/tmp/f && cat /tmp/f >"$f"; done', 60)
-        now = box.changes()
+        now = box.changes().files
         before = {path: now.get(path) for path in before}
         applied = box.run(_applying(task.row.patch), 60)
         if applied.status != 0:
             raise SandboxError(f"the patch of {task.id} does not apply in {task.row.image}: {applied.output[-500:]}")
-        after = {path: content for path, content in box.changes().items() if before.get(path) != content}
+        after = {path: content for path, content in box.changes().files.items() if before.get(path) != content}
         after = {path: content for path, content in after.items() if path in before}
         self._repair = (task.id, before, after)
         return before, after
 
-    def close(self) -> None:
-        """End both sandboxes, and everything in them."""
-        if self._grader is not None:
-            self._grader.close()
-            self._grader = None
-        super().close()
+    def _end_sandboxes(self) -> None:
+        super()._end_sandboxes()
+        box, self._grader = self._grader, None
+        if box is not None:
+            box.close()
 
 
 def _applying(patch: str) -> str:

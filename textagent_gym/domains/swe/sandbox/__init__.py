@@ -1,6 +1,24 @@
 """Where an agent's commands run: one face, several ways of keeping them in."""
 
-from textagent_gym.domains.swe.sandbox.base import Changes, Limits, Result, Sandbox, SandboxError
+from textagent_gym.domains.swe.sandbox.base import (
+    Changes,
+    Limits,
+    Question,
+    Result,
+    Sandbox,
+    SandboxError,
+    TreeChanges,
+)
 from textagent_gym.domains.swe.sandbox.choose import SANDBOXES, make_sandbox
 
-__all__ = ["SANDBOXES", "Changes", "Limits", "Result", "Sandbox", "SandboxError", "make_sandbox"]
+__all__ = [
+    "SANDBOXES",
+    "Changes",
+    "Limits",
+    "Question",
+    "Result",
+    "Sandbox",
+    "SandboxError",
+    "TreeChanges",
+    "make_sandbox",
+]

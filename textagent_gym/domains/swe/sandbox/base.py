@@ -12,10 +12,11 @@ import shutil
 import tarfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from textagent_gym.domains.swe.sandbox.seccomp import seccomp_filter
 from textagent_gym.errors import TextAgentError
 
 ROOT = "/testbed"
@@ -26,7 +27,8 @@ Changes = dict[str, bytes | None]
 
 _LARGEST_FILE = 1 << 20
 _MOST_FILES = 2000
-_LONGEST_ANSWER = 1 << 26
+_LONGEST_ANSWER = 1 << 22
+_NONCE = 16
 
 
 class SandboxError(TextAgentError, RuntimeError):
@@ -69,6 +71,34 @@ class Result:
     timed_out: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to a program of ours.
+
+    Attributes:
+        message: what the program is asked.
+        timeout: seconds for the answer.
+        files: written over the tree for this question alone.
+    """
+
+    message: bytes
+    timeout: float
+    files: Changes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeChanges:
+    """What has become of a tree.
+
+    Attributes:
+        files: changed files; those that are gone come first.
+        left_out: what is not taken into account, and why: at most ten sentences for the agent to read.
+    """
+
+    files: Changes
+    left_out: tuple[str, ...] = ()
+
+
 class Sandbox(ABC):
     """Runs commands on a tree of files, and programs of ours on a fresh copy of that tree.
 
@@ -90,6 +120,18 @@ class Sandbox(ABC):
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
+
+    @property
+    def filter(self) -> bytes:
+        """The filter of system calls that tested code gets; see `seccomp`.
+
+        Raises:
+            SandboxError: there is none for this machine.
+        """
+        try:
+            return seccomp_filter(platform.machine())
+        except ValueError as error:
+            raise SandboxError(str(error)) from error
 
     @abstractmethod
     def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
@@ -113,8 +155,36 @@ class Sandbox(ABC):
         """
 
     @abstractmethod
-    def changes(self) -> Changes:
-        """What the commands have made of the tree, read from outside. Only plain files count, of 1 MiB at most."""
+    def changes(self, skip: Collection[str] = ()) -> TreeChanges:
+        """What the commands have made of the tree, read from outside; never raises for anything that they did.
+
+        What they have started is ended first, but for the shell, which stands still until the next command.
+
+        Args:
+            skip: names of folders, such as ".git", that are not looked into.
+        """
+
+    @abstractmethod
+    def ask(
+        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
+    ) -> Iterator[bytes | None]:
+        """Ask a Python program of ours about a tree that nobody else has touched, afresh for each question.
+
+        Nothing carries over from one question to the next: no process, file, mount, shared memory or limit.
+
+        Args:
+            layers: of the tree.
+            files: written over it.
+            program: file of the program, started as `python -P PROGRAM DESCRIPTOR ROOT FILTER`: the descriptor that it
+                answers on, the folder of the tree, and the `filter` for tested code as hexadecimal digits, "" where
+                there is none. It reads questions on standard input; see `converse` for the form. It sends an empty
+                message when it is ready, and, before it answers, ends all processes that the question has started.
+            questions: each of them asked when the caller wants its answer.
+
+        Returns:
+            an iterator over the answers, of 4 MiB at most; `None` where the time was up or the program has ended. It is
+            started afresh then.
+        """
 
     @abstractmethod
     def execute(
@@ -266,18 +336,34 @@ def no_images(name: str, image: str) -> None:
         raise SandboxError(f"sandbox={name!r} cannot run the image {image}; choose 'docker' or 'podman'")
 
 
-def converse(stdin: int, answers: int, message: bytes, timeout: float) -> bytes | None:
+def ask_once(stdin: int, answers: int, question: Question) -> bytes | None:
+    """Put a question to a program, and read the answer.
+
+    Both are messages (see `converse`) that begin with the same random bytes, so that no other message is taken for the
+    answer.
+
+    Returns:
+        the answer, or `None` when the time is up, the program has ended, or has said something else.
+    """
+    nonce = secrets.token_bytes(_NONCE)
+    answer = converse(stdin, answers, nonce + question.message, question.timeout, _LONGEST_ANSWER + _NONCE)
+    if answer is None or not secrets.compare_digest(answer[:_NONCE], nonce):
+        return None
+    return answer[_NONCE:]
+
+
+def converse(stdin: int, answers: int, message: bytes, timeout: float, most: int = 1 << 26) -> bytes | None:
     """Send a message and read the answer; both begin with their length in 8 bytes.
 
     Returns:
-        the answer, or `None` when the time is up or the other side has ended.
+        the answer, or `None` when the time is up, the other side has ended, or says more than `most` bytes.
     """
     deadline = time.monotonic() + timeout
     if not write_all(stdin, len(message).to_bytes(8, "big") + message, deadline):
         return None
     head = _read_exactly(answers, 8, deadline)
     length = int.from_bytes(head or b"", "big")
-    return None if head is None or length > _LONGEST_ANSWER else _read_exactly(answers, length, deadline)
+    return None if head is None or length > most else _read_exactly(answers, length, deadline)
 
 
 def wait_until_ready(answers: int, timeout: float = 60.0) -> None:

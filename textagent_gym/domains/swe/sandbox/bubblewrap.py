@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,12 @@ from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
     Limits,
+    Question,
     SandboxError,
     Shell,
     ShellSandbox,
+    TreeChanges,
+    ask_once,
     converse,
     no_images,
     plain_files,
@@ -182,7 +185,7 @@ class BubblewrapSandbox(ShellSandbox):
     def _kill_shell(self) -> None:
         self._ask({"do": "kill", "pid": self._shell_pid})
 
-    def changes(self) -> Changes:
+    def changes(self, skip: Collection[str] = ()) -> TreeChanges:
         upper = self._seen("agent", "upper")
         found: Changes = {**plain_files(upper)}
         for path, folders, names, descriptor in os.fwalk(upper, follow_symlinks=False):
@@ -195,7 +198,8 @@ class BubblewrapSandbox(ShellSandbox):
             with contextlib.suppress(OSError):
                 if os.getxattr(descriptor, "user.overlay.opaque") == b"y":
                     found = {**dict.fromkeys(self._below(below.rstrip("/"))), **found}
-        return found
+        gone: Changes = {name: content for name, content in found.items() if content is None}
+        return TreeChanges(gone | found)
 
     def _below(self, name: str) -> list[str]:
         """Files of the tree's layers at or below a path."""
@@ -207,6 +211,20 @@ class BubblewrapSandbox(ShellSandbox):
             elif target.is_dir():
                 found += [f"{name}/{path.relative_to(target)}" for path in target.rglob("*") if path.is_file()]
         return found
+
+    def ask(
+        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
+    ) -> Iterator[bytes | None]:
+        for question in questions:
+            self._end_grader()
+            self._grader = self._start_grader(program, self.filter.hex())
+            self._mount("grader", layers)
+            write_files(self._seen("grader", "merged"), files)
+            write_files(self._seen("grader", "merged"), question.files)
+            answer = ask_once(self._grader.stdin, self._grader.answers, question)
+            self._end_grader()
+            self._ask({"do": "unmount", "slot": str(self._folder / "grader")})
+            yield answer
 
     def execute(
         self,
@@ -227,14 +245,14 @@ class BubblewrapSandbox(ShellSandbox):
         self._ask({"do": "unmount", "slot": str(self._folder / "grader")})
         return answer
 
-    def _start_grader(self, program: Path) -> _Grader:
+    def _start_grader(self, program: Path, last: str = "alone") -> _Grader:
         """Start a program that waits for questions. Trees that are mounted later appear where it looks for them."""
         inside = f"{TOOLS}/program.py"
         shared = ("--bind", str(self._folder / "grader"), _BOX, "--symlink", f"{_BOX}/tmp", "/tmp")
         found = [
             *self._arguments((*shared, "--symlink", f"{_BOX}/merged", ROOT, "--ro-bind", str(program), inside)),
             *("--chdir", "/"), *_setenv(variables({}, home=_HOME, root=ROOT, tools=TOOLS)),
-            "--", str(EXECUTABLE), "-P", inside, str(supervisor.ANSWER), ROOT, "alone",
+            "--", str(EXECUTABLE), "-P", inside, str(supervisor.ANSWER), ROOT, last,
         ]  # fmt: skip
         theirs_in, ours_in = os.pipe()
         ours_answer, theirs_answer = os.pipe()

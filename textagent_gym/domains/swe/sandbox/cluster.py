@@ -12,12 +12,21 @@ import io
 import os
 import tarfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from textagent_gym.cache import cache_folder, made_whole
-from textagent_gym.domains.swe.sandbox.base import Changes, Limits, Result, Sandbox, SandboxError, pack
+from textagent_gym.domains.swe.sandbox.base import (
+    Changes,
+    Limits,
+    Question,
+    Result,
+    Sandbox,
+    SandboxError,
+    TreeChanges,
+    pack,
+)
 
 _SECONDS = 120.0
 _CPUS = 1.0
@@ -92,9 +101,24 @@ class RaySandbox(Sandbox):
         found: Result = self._ask("run", command, timeout, seconds=timeout + _SECONDS)
         return found
 
-    def changes(self) -> Changes:
-        found: Changes = self._ask("changes")
+    @property
+    def filter(self) -> bytes:
+        """See `Sandbox.filter`: that of the other machine."""
+        found: bytes = self._ask("filter")
         return found
+
+    def changes(self, skip: Collection[str] = ()) -> TreeChanges:
+        found: TreeChanges = self._ask("changes", tuple(skip))
+        return found
+
+    def ask(
+        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
+    ) -> Iterator[bytes | None]:
+        names, text = self._sent(layers), program.read_bytes()
+        self._ask("prepare", names, files, text, list(questions))
+        for question in questions:
+            answer: bytes | None = self._ask("answer", seconds=question.timeout + _SECONDS)
+            yield answer
 
     def execute(
         self,
@@ -125,6 +149,7 @@ class Host:
 
         self._sandbox = make_sandbox(kind, limits)
         self._folder = cache_folder() / "swe" / "layers"
+        self._answers: Iterator[bytes | None] = iter(())
 
     def platform(self) -> str:
         """Of the sandbox."""
@@ -147,22 +172,39 @@ class Host:
         """See `Sandbox.run`."""
         return self._sandbox.run(command, timeout)
 
-    def changes(self) -> Changes:
+    def filter(self) -> bytes:
+        """See `Sandbox.filter`."""
+        return self._sandbox.filter
+
+    def changes(self, skip: Collection[str]) -> TreeChanges:
         """See `Sandbox.changes`."""
-        return self._sandbox.changes()
+        return self._sandbox.changes(skip)
+
+    def prepare(self, layers: Sequence[str], files: Changes, program: bytes, questions: Sequence[Question]) -> None:
+        """See `Sandbox.ask`; the answers come one by one from `answer`."""
+        folders = [self._folder / name for name in layers]
+        self._answers = self._sandbox.ask(folders, files, program=self._kept(program), questions=questions)
+
+    def answer(self) -> bytes | None:
+        """The answer to the next question."""
+        return next(self._answers)
 
     def execute(
         self, layers: Sequence[str], files: Changes, program: bytes, message: bytes, timeout: float
     ) -> bytes | None:
         """See `Sandbox.execute`."""
+        folders = [self._folder / name for name in layers]
+        return self._sandbox.execute(folders, files, program=self._kept(program), message=message, timeout=timeout)
+
+    def _kept(self, program: bytes) -> Path:
+        """A file that holds a program."""
         path = self._folder.parent / "programs" / f"{hashlib.sha256(program).hexdigest()[:16]}.py"
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(f".{os.getpid()}.part")
             part.write_bytes(program)
             part.replace(path)
-        folders = [self._folder / name for name in layers]
-        return self._sandbox.execute(folders, files, program=path, message=message, timeout=timeout)
+        return path
 
     def close(self) -> None:
         """See `Sandbox.close`."""

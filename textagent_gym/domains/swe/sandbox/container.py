@@ -21,7 +21,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -33,9 +33,12 @@ from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
     Limits,
+    Question,
     SandboxError,
     Shell,
     ShellSandbox,
+    TreeChanges,
+    ask_once,
     check_path,
     converse,
     pack,
@@ -112,9 +115,31 @@ class ContainerSandbox(ShellSandbox):
             with contextlib.suppress(SandboxError):  # It has ended already.
                 self._container.ask("kill")
 
-    def changes(self) -> Changes:
+    def changes(self, skip: Collection[str] = ()) -> TreeChanges:
         assert self._container is not None
-        return read_changes(self._container.ask("changes"))
+        return TreeChanges(read_changes(self._container.ask("changes")))
+
+    def ask(
+        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
+    ) -> Iterator[bytes | None]:
+        for question in questions:
+            yield self._asked(layers, files, program, question)
+
+    def _asked(self, layers: Sequence[Path], files: Changes, program: Path, question: Question) -> bytes | None:
+        container = self._pool.take(self._image())
+        try:
+            container.ask("unpack", pack(layers, files | question.files))
+            line = 'exec python -P -c "$0" 3 "$1" "$2" 3>&1 1>/dev/null 2>&1'
+            source = program.read_text(encoding="utf-8")
+            argv = ["bash", "-c", line, source, ROOT, self.filter.hex()]
+            stream = container.execute(argv, _variables({}), "/")
+            try:
+                wait_until_ready(stream.stdout)
+                return ask_once(stream.stdin, stream.stdout, question)
+            finally:
+                stream.close()
+        finally:
+            self._pool.discard(container)
 
     def execute(
         self,

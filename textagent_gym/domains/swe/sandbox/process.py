@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from textagent_gym.cache import cache_folder
@@ -18,8 +18,11 @@ from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
     Limits,
+    Question,
     Shell,
     ShellSandbox,
+    TreeChanges,
+    ask_once,
     converse,
     copy_layers,
     no_images,
@@ -36,6 +39,11 @@ class ProcessSandbox(ShellSandbox):
     """See the module, and `Sandbox` for what it does. Commands can reach everything that the caller can."""
 
     name = "process"
+
+    @property
+    def filter(self) -> bytes:
+        """None: nothing is kept in."""
+        return b""
 
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__(limits)
@@ -132,10 +140,43 @@ class ProcessSandbox(ShellSandbox):
                 time.sleep(0.01)
         process.wait()
 
-    def changes(self) -> Changes:
+    def changes(self, skip: Collection[str] = ()) -> TreeChanges:
         now = plain_files(self._root)
         found: Changes = {name: content for name, content in now.items() if self._original.get(name) != content}
-        return found | dict.fromkeys(name for name in self._original if name not in now)
+        return TreeChanges(dict.fromkeys(name for name in self._original if name not in now) | found)
+
+    def ask(
+        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
+    ) -> Iterator[bytes | None]:
+        for question in questions:
+            yield self._answer(layers, files, program, question)
+
+    def _answer(self, layers: Sequence[Path], files: Changes, program: Path, question: Question) -> bytes | None:
+        self._end_shell()
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        root = folder / "testbed"
+        try:
+            copy_layers(layers, root)
+            write_files(root, files)
+            write_files(root, question.files)
+            theirs_in, ours_in = os.pipe()
+            ours_answer, theirs_answer = os.pipe()
+            silence = os.open(os.devnull, os.O_WRONLY)
+            argv = [str(EXECUTABLE), "-P", str(program), str(theirs_answer), str(root), self.filter.hex()]
+            try:
+                process = self._start(argv, (theirs_in, silence), root, self._variables(root, {}), theirs_answer)
+            finally:
+                for descriptor in (theirs_in, theirs_answer, silence):
+                    os.close(descriptor)
+            try:
+                wait_until_ready(ours_answer)
+                return ask_once(ours_in, ours_answer, question)
+            finally:
+                os.close(ours_in)
+                os.close(ours_answer)
+                self._kill(process)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def execute(
         self,
