@@ -19,6 +19,7 @@ from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 from textagent_gym.rewards import RewardSchedule, parse_density, potential, shaping_reward
 from textagent_gym.spaces import UnicodeText, fit
 from textagent_gym.tasks import Task, TaskSource, TaskT
+from textagent_gym.terminal import visible
 
 OPTIONAL_INFOS = ("admissible_actions", "oracle_action")
 """What `infos=(...)` may ask for."""
@@ -300,8 +301,8 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         return self._episode.observation, reward, terminated, truncated, info
 
     def render(self) -> str | None:
-        """The last observation: returned for "ansi", printed for "human"."""
-        text = self._episode.observation if self._episode else ""
+        """The last observation, as a terminal may be sent it: returned for "ansi", printed for "human"."""
+        text = visible(self._episode.observation) if self._episode else ""
         if self.render_mode == "human":
             print(text, flush=True)
             return None

@@ -135,3 +135,11 @@ def test_the_cache_is_shown_and_cleared(tmp_path: Path) -> None:
     )
     assert "0 games" in done.stdout
     assert "Deleted 0 games" in done.stdout
+
+
+def test_no_text_of_a_world_or_a_file_of_actions_commands_the_terminal() -> None:
+    done = run("play", "lights/Lights-v0", input="press \x1b[2J\x9b31m\u202e\n")
+    assert done.returncode == 0
+    assert "\x1b[2J" not in done.stdout
+    assert not {"\x9b", "\u202e"} & set(done.stdout)
+    assert "press ␛[2J\\x9b31m\\u202e" in done.stdout

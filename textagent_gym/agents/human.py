@@ -6,6 +6,8 @@ from typing import Any
 
 import gymnasium
 
+from textagent_gym.terminal import visible
+
 
 class HumanAgent:
     """Prints the observation and reads the action from standard input. The end of the input ends the run."""
@@ -25,7 +27,7 @@ class HumanAgent:
         Raises:
             KeyboardInterrupt: the input has ended.
         """
-        print(f"\n{observation}\n")
+        print(f"\n{visible(observation)}\n")
         try:
             return input("> ")
         except EOFError as error:

@@ -35,11 +35,13 @@ class Eval(Chosen):
         """Evaluate."""
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
         from textagent_gym.agents import AGENTS
         from textagent_gym.cli.progress import bar
         from textagent_gym.errors import InvalidOptionError
         from textagent_gym.evaluation import evaluate, summarize, summarize_by_type
+        from textagent_gym.terminal import visible
 
         if self.agent not in AGENTS:
             raise InvalidOptionError(f"agent {self.agent!r} does not exist; choose one of: {', '.join(AGENTS)}")
@@ -74,7 +76,7 @@ class Eval(Chosen):
             table.add_column(column)
         table.add_row(result.agent, *_cells(summarize(result.episodes)))
         for name, part in summarize_by_type(result.episodes).items():
-            table.add_row(f"  {name}", *_cells(part), style="dim")
+            table.add_row(Text(visible(f"  {name}")), *_cells(part), style="dim")
         Console().print(table)
         if self.out is not None:
             Console().print(f"Result file: {self.out}   Check it with: textagent-gym verify {self.out}", soft_wrap=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from textagent_gym.cli.environment import Chosen, full_id, make
 from textagent_gym.core import TextEnv
+from textagent_gym.terminal import visible
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +39,11 @@ class Info(Chosen):
             console.print(f"  split {split}: {'endless' if size is None else f'{size} tasks'}")
         with console.status("Making the task ..."):
             observation, info = env.reset(options={"task_index": self.task})
-        console.rule(info["task"])
+        console.rule(visible(info["task"]))
         for name, value in info["complexity"].to_dict().items():
             console.print(f"  {name}: {value}")
         console.print(f"  max_turns: {base.max_turns}\n")
-        console.print(observation, markup=False, highlight=False)
+        console.print(visible(observation), markup=False, highlight=False)
         env.close()
         return 0
 

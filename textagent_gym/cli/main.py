@@ -40,6 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     from rich.console import Console
 
     from textagent_gym.errors import TextAgentError
+    from textagent_gym.terminal import visible
 
     try:
         command = tyro.cli(
@@ -56,5 +57,5 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(0)
     except (TextAgentError, gymnasium.error.Error, OSError) as error:
-        Console(stderr=True).print(f"Error: {error}", style="red", markup=False, highlight=False)
+        Console(stderr=True).print(visible(f"Error: {error}"), style="red", markup=False, highlight=False)
         sys.exit(2 if isinstance(error, ValueError | LookupError | gymnasium.error.UnregisteredEnv) else 1)

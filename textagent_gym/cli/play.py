@@ -8,6 +8,7 @@ from typing import Any
 
 from textagent_gym.cli.environment import Chosen, make
 from textagent_gym.errors import UnsupportedOperationError
+from textagent_gym.terminal import visible
 
 _HELP = "? lists the actions that would do something, ! shows the shortest solution, < takes a turn back, Ctrl-D ends."
 
@@ -31,8 +32,8 @@ class Play(Chosen):
         with console.status("Making the task ..."):
             options = None if self.task is None else {"task_index": self.task}
             observation, info = env.reset(seed=self.seed, options=options)
-        console.print(f"{info.get('task', '')}   {_HELP}\n", style="dim", markup=False)
-        console.print(observation, markup=False)
+        console.print(visible(f"{info.get('task', '')}   {_HELP}\n"), style="dim", markup=False)
+        console.print(visible(observation), markup=False)
         past: list[Any] = []
         total = 0.0
         while True:
@@ -43,32 +44,34 @@ class Play(Chosen):
                 return 0
             try:
                 if action == "?":
-                    console.print(", ".join(base.admissible_actions()), style="cyan", markup=False)
+                    console.print(visible(", ".join(base.admissible_actions())), style="cyan", markup=False)
                 elif action == "!":
                     plan = base.oracle()
-                    console.print("out of reach" if plan is None else " > ".join(plan), style="cyan", markup=False)
+                    console.print(
+                        "out of reach" if plan is None else visible(" > ".join(plan)), style="cyan", markup=False
+                    )
                 elif action == "<":
                     if past:
                         token, observation, total = past.pop()
                         base.restore(token)
-                        console.print(observation, markup=False)
+                        console.print(visible(observation), markup=False)
                     else:
                         console.print("This is the first turn.", style="yellow")
                 else:
                     past += _moment(base, observation, total)
                     observation, reward, terminated, truncated, info = env.step(action)
                     total += float(reward)
-                    console.print(observation, markup=False)
+                    console.print(visible(observation), markup=False)
                     if terminated or truncated:
                         ending = "Solved" if info.get("success") else "Out of turns" if truncated else "Lost"
                         console.print(f"\n{ending} after {info.get('turn')} turns; return {total:.3f}.", style="bold")
                         return 0
             except UnsupportedOperationError as error:
-                console.print(str(error), style="yellow", markup=False)
+                console.print(visible(str(error)), style="yellow", markup=False)
 
 
 def _echo(action: str) -> str:
-    print(f"\n> {action}")
+    print(f"\n> {visible(action)}")
     return action
 
 

@@ -22,13 +22,14 @@ class Verify:
         from textagent_gym.cli.progress import bar
         from textagent_gym.evaluation import load, replay, summarize
         from textagent_gym.evaluation.records import versions
+        from textagent_gym.terminal import visible
 
         console = Console()
         evaluation = load(self.file)
         for package, there in evaluation.versions.items():
             here = versions().get(package)
             if here != there and package != "python":
-                console.print(f"Made with {package} {there}; here is {here}.", style="yellow")
+                console.print(visible(f"Made with {package} {there}; here is {here}."), style="yellow", markup=False)
         played = 0
         with bar("Replaying", len(evaluation.episodes)) as done:
 
@@ -39,7 +40,8 @@ class Verify:
 
             mismatches = replay(evaluation, show)
         for mismatch in mismatches[:20]:
-            console.print(f"episode {mismatch.episode} ({mismatch.task}): {mismatch.what}", style="red", markup=False)
+            text = visible(f"episode {mismatch.episode} ({mismatch.task}): {mismatch.what}")
+            console.print(text, style="red", markup=False)
         if mismatches:
             console.print(f"{len(mismatches)} of {len(evaluation.episodes)} episodes went otherwise.", style="bold red")
             return 1
