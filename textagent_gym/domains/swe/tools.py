@@ -38,6 +38,7 @@ _MEANINGS = {
     "submit": "Say that the work is done; the hidden tests decide.",
 }
 _NUMBERS = ("first", "last")
+_LARGEST_NUMBER = 10**9  # No file has so many lines, and no number here takes long to read or write.
 
 
 class ActionError(ValueError):
@@ -104,6 +105,8 @@ def parse(action: str, tools: Sequence[str], action_format: ActionFormat) -> Cal
     """
     reader = {"bash": _parse_bash, "functions": _parse_function, "editor": _parse_editor}[action_format]
     call = reader(action, tools)
+    if any(isinstance(value, str) and "\0" in value for value in call.arguments.values()):
+        raise ActionError("The action contains a null character.")
     if call.tool not in tools and call.tool not in ("open", "goto", "scroll", "edit_lines", "find_file"):
         raise ActionError(f"There is no {call.tool}; there are {', '.join(tools)}.")
     return call
@@ -145,15 +148,24 @@ def _parse_function(action: str, tools: Sequence[str]) -> Call:
         raise ActionError("The arguments are no JSON object.")
     known = _PARAMETERS[name]
     for parameter, meaning in known.items():
-        kind = int if parameter in _NUMBERS else str
-        if parameter in arguments and (not isinstance(arguments[parameter], kind) or arguments[parameter] is True):
-            raise ActionError(f"{parameter} of {name} must be {'a number' if kind is int else 'a string'}.")
+        is_number = parameter in _NUMBERS
+        is_right = _is_number if is_number else _is_text
+        if parameter in arguments and not is_right(arguments[parameter]):
+            raise ActionError(f"{parameter} of {name} must be {'a line number' if is_number else 'a string'}.")
         if parameter not in arguments and "optional" not in meaning:
             raise ActionError(f"{name} needs {parameter}.")
     unknown = sorted(set(arguments) - set(known))
     if unknown:
         raise ActionError(f"{name} has no {', '.join(unknown)}; it has {', '.join(known) or 'no arguments'}.")
     return Call(name, arguments)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST_NUMBER
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _parse_editor(action: str, tools: Sequence[str]) -> Call:
@@ -166,7 +178,7 @@ def _parse_editor(action: str, tools: Sequence[str]) -> Call:
             raise ActionError(f"{word} ends with a line that says end_of_edit.")
         if word == "create":
             return Call("create", {"path": _one(word, argument), "content": body})
-        found = re.fullmatch(r"(\d+):(\d+)", argument)
+        found = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", argument)
         if found is None:
             raise ActionError("edit needs two line numbers, such as edit 3:5.")
         return Call("edit_lines", {"first": int(found[1]), "last": int(found[2]), "text": body})
@@ -312,7 +324,7 @@ def command(call: Call) -> str:
         path = shlex.quote(str(arguments["path"])) if arguments.get("path") else ""
         return f"(cd {ROOT_VARIABLE} && python -m pytest -q -p no:cacheprovider -o addopts= {path})"
     given = {
-        "view": lambda: [arguments["path"], arguments.get("first", 1), arguments.get("last", 10**9)],
+        "view": lambda: [arguments["path"], arguments.get("first", 1), arguments.get("last", _LARGEST_NUMBER)],
         "open": lambda: [arguments["path"], arguments["line"], arguments["line"] + _WINDOW - 1],
         "replace": lambda: [arguments["path"], arguments["old"], arguments["new"]],
         "edit_lines": lambda: [arguments["path"], arguments["first"], arguments["last"], arguments["text"]],
