@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +12,9 @@ from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.swe.expert.searcher import Searcher
 from textagent_gym.domains.swe.grader import Grade, grade
 from textagent_gym.domains.swe.packages import PACKAGES, find
-from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, make_sandbox
+from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.domains.swe.sandbox.base import ROOT
-from textagent_gym.domains.swe.sources import source_changes
+from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges, source_changes
 from textagent_gym.domains.swe.tasks import BuiltTasks, Hunk, RepairTask, SWETask
 from textagent_gym.domains.swe.tools import (
     TOOLS,
@@ -30,8 +31,12 @@ from textagent_gym.domains.swe.tools import (
 )
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnsupportedOperationError
 from textagent_gym.tasks import TaskSource
+from textagent_gym.terminal import visible
 
 _LONGEST_ACTION = 200_000
+_MOST_TIMEOUTS = 3  # Gradings of an episode that may run out of time; a fourth would cost minutes once more.
+_MOST_SENTENCES = 10  # Lines about what does not count; a folder of build products would fill the observation.
+_SANDBOX_FAILURES = (SandboxError, OSError, RecursionError)
 
 RepairTaskT = TypeVar("RepairTaskT", bound=RepairTask)
 
@@ -53,11 +58,14 @@ class SWEEnv(TextEnv[RepairTaskT]):
     | "editor" | `open`, `edit FIRST:LAST`, `search_dir` and the like, as in SWE-agent (arXiv 2405.15793) |
 
     ## Observations
-    At reset, what is wrong and how to act; then what the command printed, cut in the middle where it is long.
+    At reset, what is wrong and how to act; then what the command printed, cut in the middle where it is long, with
+    control characters shown instead of sent. What has been submitted and does not count is named, and why.
 
     ## Rewards
     Milestones: the hidden tests that failed and pass now. They count only while no test that passed before is broken,
-    and an unchanged repository is worth nothing. Sparse reward is 1 if all of them pass.
+    and an unchanged repository is worth nothing. Sparse reward is 1 if all of them pass. With `reward_at="turn"` the
+    episode is lost with the first report of the tests that somebody has forged, and the third that does not come in
+    time.
 
     Args:
         tasks: where the tasks come from.
@@ -112,6 +120,8 @@ class SWEEnv(TextEnv[RepairTaskT]):
         self.last_grade: Grade | None = None
         self._sandbox: Sandbox | None = None
         self._graded: Changes = {}
+        self._left_out: tuple[str, ...] = ()
+        self._timeouts = 0
         self._open = ("", 1)  # The file that the editor shows, and the line it begins at.
 
     # What a kind of tasks writes; its `_oracle` too.
@@ -121,8 +131,8 @@ class SWEEnv(TextEnv[RepairTaskT]):
         """Put the task's tree into the sandbox."""
 
     @abstractmethod
-    def _source_changes(self) -> Changes:
-        """What the agent has made of source files."""
+    def _counted(self, changes: Changes) -> SourceChanges:
+        """What counts of an agent's changes, and why the others do not."""
 
     @abstractmethod
     def _run_tests(self, changes: Changes) -> Grade:
@@ -141,41 +151,65 @@ class SWEEnv(TextEnv[RepairTaskT]):
         return make_sandbox(self.sandbox_name, limits)
 
     def _begin(self, task: RepairTaskT) -> str:
-        self._enter(task)
+        try:
+            self._enter(task)
+        except _SANDBOX_FAILURES:
+            self._end_sandboxes()
+            self._enter(task)
         self.last_grade = None
         self._graded = {}
+        self._left_out = ()
+        self._timeouts = 0
         self._open = ("", 1)
-        return f"{task.problem}\n\n{instructions(self.tools, self.action_format)}"
+        return f"{visible(task.problem)}\n\n{instructions(self.tools, self.action_format)}"
 
     def _act(self, action: str) -> Outcome:
         try:
             if len(action) > _LONGEST_ACTION:
                 raise ActionError(f"The action has {len(action)} characters; {_LONGEST_ACTION} are allowed.")
-            if "\0" in action:
-                raise ActionError("The action contains a null character.")
             call = self._placed(parse(action, self.tools, self.action_format))
         except ActionError as error:
-            return Outcome(str(error), self._credit(), valid=False)
+            return Outcome(cut(visible(str(error)), self.max_observation), self._credit(), valid=False)
         if call.tool == "submit":
             return self._submitted()
         text = command(call).encode(errors="replace").decode()  # Half of a surrogate pair is no text.
-        result = self._run(text)
-        said = cut(result.output, self.max_observation)
+        result = self._run_or_begin_again(text)
+        said = cut(visible(result.output), self.max_observation)
         if result.timed_out:
             said += f"\n[The command was ended after {self.command_timeout:g} seconds, and the shell with it.]"
         elif result.status is None:
             said += "\n[The shell has ended; the next command gets a new one.]"
         elif result.status:
             said += f"\n[exit status {result.status}]"
+        said = said.strip("\n") or "[no output]"
         valid = call.tool == "shell" or result.status == 0
-        if self.reward_at == "turn":
-            self._grade()
-        solved = self.reward_at == "turn" and self.last_grade is not None and self.last_grade.resolved
-        return Outcome(said.strip("\n") or "[no output]", self._credit(), valid=valid, success=solved)
+        if self.reward_at == "submit":
+            return Outcome(said, valid=valid)
+        self._grade()
+        solved = self.last_grade is not None and self.last_grade.resolved
+        return Outcome(said, self._credit(), valid=valid, success=solved, failure=self._is_lost)
+
+    def _run_or_begin_again(self, text: str) -> Result:
+        """Run a command; where the sandbox fails, there is a new one afterwards, with the tree of the beginning."""
+        try:
+            return self._run(text)
+        except _SANDBOX_FAILURES:
+            self._renew()
+            return Result("[The sandbox has ended, and with it all that was changed.]", None)
 
     def _run(self, text: str) -> Result:
         """Run a command in the agent's shell."""
         return self.sandbox.run(text, self.command_timeout)
+
+    def _renew(self) -> None:
+        """A new sandbox with the tree of the beginning.
+
+        Raises:
+            SandboxError: this machine cannot have one.
+        """
+        with contextlib.suppress(*_SANDBOX_FAILURES):
+            self._end_sandboxes()
+        self._enter(self.task)
 
     def _placed(self, call: Call) -> Call:
         """A call of the editor with the file and lines that it means."""
@@ -196,21 +230,63 @@ class SWEEnv(TextEnv[RepairTaskT]):
         self._grade()
         result = self.last_grade
         if result is None:
-            return Outcome("Submitted. Nothing has been changed.", 0, failure=True)
+            said = "Nothing that counts has been changed" if self._left_out else "Nothing has been changed"
+            return Outcome(visible(f"Submitted. {said}.{not_counted(self._left_out)}"), failure=True)
         total = len(self.task.fail_to_pass)
         said = f"Submitted. {len(result.repaired)} of {total} hidden tests that failed pass now"
         if result.broken:
             said += f", and {len(result.broken)} that passed do not"
         if result.timed_out:
             said += "; the tests did not end in time"
-        return Outcome(f"{said}.", result.credit, success=result.resolved, failure=not result.resolved)
+        said = visible(f"{said}.{not_counted(self._left_out)}")
+        return Outcome(said, result.credit, success=result.resolved, failure=not result.resolved)
 
     def _grade(self) -> None:
         """Grade what the agent has made of the source files, unless it is what was graded last."""
-        changes = self._source_changes()
+        changes, self._left_out = self._changes_or_nothing()
         if changes != self._graded:
             self._graded = changes
-            self.last_grade = self._run_tests(changes)
+            self.last_grade = self._grade_or_failure(changes)
+            self._timeouts += self.last_grade.timed_out
+
+    def _changes_or_nothing(self) -> SourceChanges:
+        """What the agent has made of source files: nothing, where that cannot be read and a fresh tree can.
+
+        Raises:
+            SandboxError: this machine cannot have a sandbox any more.
+        """
+        try:
+            return self._source_changes()
+        except _SANDBOX_FAILURES:
+            self._renew()
+            counted, _ = self._source_changes()
+            return SourceChanges(counted, ("The sandbox has ended, and with it all that was changed.",))
+
+    def _source_changes(self) -> SourceChanges:
+        """What the agent has made of source files."""
+        tree = self.sandbox.changes(PRODUCT_FOLDERS)
+        counted, left_out = self._counted(tree.files)
+        return SourceChanges(counted, (*tree.left_out, *left_out))
+
+    def _grade_or_failure(self, changes: Changes) -> Grade:
+        """Grade changes; worth nothing are those with which a new sandbox fails too, and without which it does not.
+
+        Raises:
+            SandboxError: this machine cannot have a sandbox any more.
+        """
+        for _ in range(2):
+            try:
+                return self._run_tests(changes)
+            except _SANDBOX_FAILURES:
+                self._renew()
+        if self.sandbox.run("true", self.command_timeout).status != 0:
+            raise SandboxError("a new sandbox does not run commands either; see what this machine lacks")
+        return Grade(missing=tuple(self.task.fail_to_pass))
+
+    @property
+    def _is_lost(self) -> bool:
+        """What was graded last ends the episode: who forges reports, or lets them wait, gets no other try."""
+        return self.last_grade is not None and (bool(self.last_grade.forged) or self._timeouts >= _MOST_TIMEOUTS)
 
     def _credit(self) -> int:
         return self.last_grade.credit if self.last_grade is not None else 0
@@ -233,11 +309,15 @@ class SWEEnv(TextEnv[RepairTaskT]):
         lines = {"first": first, "last": first + hunk.wrong.count("\n") - 1, "text": hunk.right}
         return [Call("open", {"path": hunk.path, "line": max(1, first - 10)}), Call("edit_lines", lines)]
 
+    def _end_sandboxes(self) -> None:
+        """End what this environment has started; the next command starts it anew."""
+        box, self._sandbox = self._sandbox, None
+        if box is not None:
+            box.close()
+
     def close(self) -> None:
         """End the sandbox, and everything in it."""
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
+        self._end_sandboxes()
         super().close()
 
 
@@ -299,14 +379,9 @@ class SWERepairEnv(SWEEnv[SWETask]):
         importable = ":".join(ROOT if path == "." else f"{ROOT}/{path}" for path in paths)
         self.sandbox.begin(task.layers, {"PYTHONPATH": importable, "TESTBED": ROOT})
 
-    def _source_changes(self) -> Changes:
+    def _counted(self, changes: Changes) -> SourceChanges:
         repository = self.task.repository
-        return source_changes(
-            self.sandbox.changes(),
-            repository.test_files,
-            repository.files,
-            sources=repository.package.sources,
-        ).counted
+        return source_changes(changes, repository.test_files, repository.files, sources=repository.package.sources)
 
     def _run_tests(self, changes: Changes) -> Grade:
         task = self.task
@@ -323,7 +398,7 @@ class SWERepairEnv(SWEEnv[SWETask]):
 
     def _oracle(self) -> tuple[str, ...] | None:
         """The repair, a command for each place, whatever the agent has made of the files."""
-        changes = self._source_changes()
+        changes, _ = self._changes_or_nothing()
         calls: list[Call] = []
         for path in sorted({hunk.path for hunk in self.task.hunks} | set(changes)):
             calls += self._repairs(path, changes)
@@ -336,8 +411,8 @@ class SWERepairEnv(SWEEnv[SWETask]):
 
     def _repairs(self, path: str, changes: Changes) -> list[Call]:
         """What brings a file to where it should be."""
-        pristine = self.task.repository.root / path
-        right = pristine.read_text(encoding="utf-8") if pristine.is_file() else None
+        repository = self.task.repository
+        right = (repository.root / path).read_text(encoding="utf-8") if path in repository.files else None
         if path in changes:
             content = changes[path]
             now = None if content is None else content.decode(errors="replace")
@@ -375,6 +450,18 @@ def cut(text: str, most: int) -> str:
     left_out = text[half : len(text) - half]
     lines = left_out.count("\n")
     return f"{text[:half]}\n[... {len(left_out)} characters, {lines} lines left out ...]\n{text[len(text) - half :]}"
+
+
+def not_counted(sentences: Sequence[str]) -> str:
+    """Lines that say what has not been taken into account, after a line that says something else.
+
+    >>> not_counted(["x.py is no plain file."])
+    '\\nNot taken into account:\\n- x.py is no plain file.'
+    """
+    shown = list(sentences)
+    if len(shown) > _MOST_SENTENCES:
+        shown = [*shown[: _MOST_SENTENCES - 1], f"{len(shown) - _MOST_SENTENCES + 1} more."]
+    return "".join(["\nNot taken into account:" if shown else "", *(f"\n- {sentence}" for sentence in shown)])
 
 
 def _unique(hunk: Hunk, text: str, right: str) -> Hunk | None:

@@ -21,9 +21,9 @@ _SETTINGS = (
     "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
     ".coveragerc", "sitecustomize", "sitecustomize.py", "usercustomize", "usercustomize.py", "*.pth",
 )  # fmt: skip
-_PRODUCTS = (
-    ".git", ".hg", ".svn", "__pycache__", ".pytest_cache", "*.pyc", "*.pyo", "*.so", "*.dist-info", "*.egg-info",
-)  # fmt: skip
+PRODUCT_FOLDERS = (".git", ".hg", ".svn", "__pycache__", ".pytest_cache")
+"""Folders that tools keep for themselves, which nobody has to look into."""
+_PRODUCTS = (*PRODUCT_FOLDERS, "*.pyc", "*.pyo", "*.so", "*.dist-info", "*.egg-info")
 _A_SETTING = re.compile("|".join(fnmatch.translate(name) for name in _SETTINGS))
 _A_PRODUCT = re.compile("|".join(fnmatch.translate(name) for name in _PRODUCTS))
 _LONGEST_NAME = 200  # Characters of a name in a sentence; a path may have thousands.

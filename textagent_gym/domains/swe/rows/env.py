@@ -94,9 +94,9 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
         self._new_shell = result.status is None
         return result
 
-    def _source_changes(self) -> Changes:
+    def _counted(self, changes: Changes) -> SourceChanges:
         repair = {path for file in self.task.files for path in file.paths}
-        return row_changes(self.sandbox.changes().files, test_files=self.task.test_files, repair=repair)
+        return row_changes(changes, test_files=self.task.test_files, repair=repair)
 
     def _run_tests(self, changes: Changes) -> Grade:
         return grade_row(self._second_sandbox, self.task.row, changes, seconds=self.grading_timeout)

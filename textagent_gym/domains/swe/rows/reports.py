@@ -18,7 +18,7 @@ from textagent_gym.domains.swe.grader import Grade
 from textagent_gym.domains.swe.rows.scripts import Row
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Sandbox, SandboxError
 from textagent_gym.domains.swe.sandbox.base import ROOT, check_path
-from textagent_gym.domains.swe.sources import source_changes
+from textagent_gym.domains.swe.sources import SourceChanges, source_changes
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 
 ENVIRONMENT = {
@@ -38,17 +38,23 @@ def grading_limits(limits: Limits) -> Limits:
     return replace(limits, output=_OUTPUT)
 
 
-def row_changes(changes: Changes, *, test_files: Iterable[str], repair: Iterable[str]) -> Changes:
+def row_changes(changes: Changes, *, test_files: Iterable[str], repair: Iterable[str]) -> SourceChanges:
     """What an agent may change in the repository of a row: source files, and what the row's own repair changes.
 
     >>> changes = {"setup.cfg": b"", "tox.ini": b"", "a.py": b"", "t.py": b""}
-    >>> sorted(row_changes(changes, test_files=["t.py"], repair=["setup.cfg"]))
+    >>> sorted(row_changes(changes, test_files=["t.py"], repair=["setup.cfg"]).counted)
     ['a.py', 'setup.cfg']
     """
     tests = set(test_files)
     own = {path: changes[path] for path in set(repair) - tests if path in changes}
-    allowed = source_changes(changes, tests).counted | own
-    return {path: content for path, content in allowed.items() if path.isprintable()}  # Bytes may be no text at all.
+    others = {path: content for path, content in changes.items() if path not in own}
+    counted, left_out = source_changes(others, tests)
+    counted |= own
+    odd = sorted(path for path in counted if not path.isprintable())  # Bytes may be no text at all.
+    return SourceChanges(
+        {path: content for path, content in counted.items() if path not in odd},
+        (*left_out, *(f"{path!a} is no name that a patch could hold." for path in odd)),
+    )
 
 
 def grade_row(sandbox: Sandbox, row: Row, changes: Changes, *, seconds: float) -> Grade:
