@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from textagent_gym.domains.swe.sandbox.seccomp import seccomp_filter
+from textagent_gym.domains.swe.sandbox.tree import is_path
 from textagent_gym.errors import TextAgentError
 
 ROOT = "/testbed"
@@ -25,8 +26,6 @@ ROOT = "/testbed"
 Changes = dict[str, bytes | None]
 """What has become of files: their new content by path below the root, or `None` for a file that is gone."""
 
-_LARGEST_FILE = 1 << 20
-_MOST_FILES = 2000
 _LONGEST_ANSWER = 1 << 22
 _NONCE = 16
 
@@ -186,31 +185,11 @@ class Sandbox(ABC):
             started afresh then.
         """
 
-    @abstractmethod
     def execute(
-        self,
-        layers: Sequence[Path],
-        files: Changes,
-        *,
-        program: Path,
-        message: bytes,
-        timeout: float,
+        self, layers: Sequence[Path], files: Changes, *, program: Path, message: bytes, timeout: float
     ) -> bytes | None:
-        """Ask a Python program of ours about a fresh tree that nobody else has touched.
-
-        Args:
-            layers: of the tree.
-            files: written over it.
-            program: file of the program. It reads messages on standard input, answers each on the file descriptor that
-                its first argument names, and finds the tree in the folder that its second argument names; see
-                `converse` for the form of messages. It sends an empty one when it is ready, and may be started once for
-                many questions.
-            message: the question.
-            timeout: seconds.
-
-        Returns:
-            the answer, or `None` when the time was up; all its processes have ended by then.
-        """
+        """Ask one question; see `ask`."""
+        return next(iter(self.ask(layers, files, program=program, questions=[Question(message, timeout)])))
 
     @abstractmethod
     def close(self) -> None:
@@ -270,6 +249,7 @@ class ShellSandbox(Sandbox):
         """See `Sandbox.run`."""
         if self._shell is None:
             self._shell = self._start_shell()
+        self._resume()
         result = self._shell.run(command, timeout)
         if result.status is None:
             self._end_shell()
@@ -278,6 +258,10 @@ class ShellSandbox(Sandbox):
     @abstractmethod
     def _start_shell(self) -> Shell:
         """A shell in the tree."""
+
+    @abstractmethod
+    def _resume(self) -> None:
+        """Let the shell go on if it stands still."""
 
     def _end_shell(self) -> None:
         """End the shell and all that it has started."""
@@ -404,54 +388,15 @@ def _read_exactly(descriptor: int, length: int, deadline: float) -> bytes | None
     return b"".join(parts)
 
 
-def plain_files(folder: Path) -> dict[str, bytes]:
-    """Every plain file below a folder by its path; links are not followed, large files left out."""
-    found: dict[str, bytes] = {}
-    for path, _, names, descriptor in os.fwalk(folder, follow_symlinks=False):
-        below = os.path.relpath(path, folder)
-        for name in names:
-            content = read_plain(name, descriptor)
-            if content is not None and len(found) < _MOST_FILES:
-                found[name if below == "." else f"{below}/{name}"] = content
-    return found
-
-
-def read_plain(name: str, folder: int) -> bytes | None:
-    """Content of a plain file in an open folder, or `None` if it is none or too large."""
-    try:
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    except OSError:
-        return None
-    with os.fdopen(file, "rb") as stream:
-        status = os.fstat(stream.fileno())
-        if (status.st_mode & 0o170000) != 0o100000 or status.st_size > _LARGEST_FILE:
-            return None
-        return stream.read(_LARGEST_FILE)
-
-
 def check_path(name: str) -> list[str]:
     """The folders of a file's path, outermost first.
 
     Raises:
         SandboxError: the path leads out of the tree.
     """
-    path = PurePosixPath(name)
-    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
+    if not is_path(name):
         raise SandboxError(f"{name!r} is no path of a file in a repository")
-    return [str(parent) for parent in reversed(path.parents[:-1])]
-
-
-def write_files(root: Path, files: Changes) -> None:
-    """Write files below a root that only we can change; a path that leads out of it is an error."""
-    for name, content in sorted(files.items()):
-        if any((root / parent).is_symlink() for parent in check_path(name)):
-            raise SandboxError(f"{name!r} leads through a link")
-        target = root / name
-        if target.is_symlink() or (content is None and target.exists()):
-            target.unlink()
-        if content is not None:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+    return [str(parent) for parent in reversed(PurePosixPath(name).parents[:-1])]
 
 
 def copy_layers(layers: Sequence[Path], root: Path, *, left_out: Sequence[str] = ()) -> None:
@@ -469,12 +414,18 @@ def pack(layers: Sequence[Path], files: Changes) -> bytes:
             for name in (*folders, *names):
                 path = Path(folder, name)
                 sources[str(path.relative_to(layer))] = path
-    for name, content in sorted(files.items()):
-        for parent in check_path(name):
-            if parent in sources and sources[parent].is_symlink():
-                raise SandboxError(f"{name!r} leads through a link")
-        if content is not None or not (name in sources and sources[name].is_dir()):
-            sources.pop(name, None)
+    for name, content in files.items():
+        if content is None:
+            through_link = any(parent in sources and sources[parent].is_symlink() for parent in check_path(name))
+            if not through_link and name in sources and (sources[name].is_symlink() or not sources[name].is_dir()):
+                del sources[name]
+            continue
+        for parent in check_path(name):  # Files and links give way to folders, and folders to files.
+            if parent in sources and (sources[parent].is_symlink() or not sources[parent].is_dir()):
+                del sources[parent]
+        if name in sources and sources[name].is_dir():
+            sources = {path: source for path, source in sources.items() if not path.startswith(f"{name}/")}
+        sources.pop(name, None)
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, path in sorted(sources.items()):

@@ -2,23 +2,27 @@
 
 A supervisor in a user and mount namespace of its own mounts the tree (an overlay file system, its upper side on a
 temporary file system of limited size), so a reset costs two mounts whatever the repository's size. Commands run in
-bubblewrap: own process, network, host name and user namespaces, no capabilities, no new privileges, nothing of this
-machine but its programs, read-only. The program that grades waits in a sandbox of its own, with pytest loaded; the
-trees that it is asked about are mounted into that one by propagation.
+bubblewrap: own process, network, host name and user namespaces, no capabilities, no new privileges, no system calls but
+those that they need (`seccomp`), and of this machine what they need to run (`system`), read-only. The program that
+grades waits in a box of its own, whose first process it is, with a control group of its own; the trees that it is asked
+about are mounted into that box by propagation.
+
+Where root runs the suite, all processes of a sandbox belong to a user whom nobody else is, with the layers of trees
+mounted as that user's (`mounts`; Linux 5.19). Where that cannot be had, they are root's as far as the kernel counts
+what users have; a warning says so.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
+import logging
 import os
+import secrets
 import shutil
 import socket
-import stat
 import subprocess
 import sys
-import tempfile
 import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.cache import cache_folder
-from textagent_gym.domains.swe.sandbox import supervisor
+from textagent_gym.domains.swe.sandbox import mounts, supervisor, tree
 from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
@@ -37,18 +41,21 @@ from textagent_gym.domains.swe.sandbox.base import (
     ShellSandbox,
     TreeChanges,
     ask_once,
-    converse,
     no_images,
-    plain_files,
     wait_until_ready,
-    write_files,
 )
+from textagent_gym.domains.swe.sandbox.bundle import bundle
 from textagent_gym.domains.swe.sandbox.limits import ControlGroup, resource_limits
-from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, PYTHON, TOOLS, toolbox, variables
+from textagent_gym.domains.swe.sandbox.system import system
+from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, TOOLS, toolbox, variables
 
 _USER = 1000
 _HOME = "/tmp"
-_BOX = "/box"
+_PROGRAM = f"{TOOLS}/program.py"
+_FIRST_USER, _USERS = 0x70000000, 1 << 27
+"""Numbers of users outside that a sandbox may take: above those that systems and their containers use."""
+_BWRAP = f"{supervisor.PLACE}/bwrap"
+_log = logging.getLogger("textagent_gym.swe")
 
 
 def find_bwrap() -> str:
@@ -72,9 +79,128 @@ def find_bwrap() -> str:
 class _Grader:
     """A program that waits for questions."""
 
+    program: Path
     pid: int
     stdin: int
     answers: int
+
+
+class _Supervisor:
+    """The process that holds the mounts; see the module `supervisor`.
+
+    Args:
+        user: number of the user that it becomes; `None` for the one who runs the suite.
+
+    Raises:
+        SandboxError: this machine has no namespaces for us.
+    """
+
+    def __init__(self, user: int | None) -> None:
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        text = bundle(supervisor, mounts, tree)
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-X", "utf8", "-c", text, "" if user is None else str(user)],
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us.
+        )
+        theirs.close()
+        self._namespace: int | None = None
+        try:
+            error = self._answer()[0].get("error")
+            if error:
+                raise SandboxError(f"this machine allows no user namespaces ({error}); choose another sandbox")
+            if user is not None:
+                self._namespace = os.open(f"/proc/{self._process.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        except BaseException:
+            self.close()
+            raise
+
+    def _answer(self) -> tuple[dict[str, Any], list[int]]:
+        message, descriptors, _, _ = socket.recv_fds(self._line, 1 << 16, 1)
+        if not message:
+            raise SandboxError("the supervisor of the sandbox has ended")
+        return json.loads(message), descriptors
+
+    def ask(
+        self, do: str, descriptors: Sequence[int] = (), *, sources: Sequence[Path] = (), **request: Any
+    ) -> dict[str, Any]:
+        """Have something done.
+
+        Args:
+            do: what.
+            descriptors: that go with it, after those of the sources.
+            sources: files and folders of this machine that are to be mounted.
+            request: everything else.
+
+        Returns:
+            the answer; bytes that came with it are its "data".
+
+        Raises:
+            SandboxError: it did not work.
+        """
+        opened: list[int] = []
+        try:
+            if self._namespace is not None:
+                for source in sources:
+                    opened.append(self.owned(source))
+            paths = [] if self._namespace is not None else [str(source) for source in sources]
+            message = json.dumps({"do": do, "sources": paths, **request}).encode()
+            socket.send_fds(self._line, [message], [*opened, *descriptors])
+            answer, given = self._answer()
+        except OSError as error:
+            raise SandboxError(f"the supervisor of the sandbox has failed: {error}") from error
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+        for descriptor in given:
+            with open(descriptor, "rb") as stream:
+                stream.seek(0)
+                answer["data"] = stream.read()
+        if "error" in answer:
+            raise SandboxError(f"{do} failed: {answer['error']}")
+        return answer
+
+    def owned(self, path: Path) -> int:
+        """A mount of a file or folder as the sandbox's user sees it."""
+        assert self._namespace is not None
+        mount = mounts.clone(path)
+        try:
+            mounts.change_owner(mount, self._namespace)
+        except OSError:
+            os.close(mount)
+            raise
+        return mount
+
+    def close(self) -> None:
+        """End it, and with it all mounts and processes."""
+        if self._namespace is not None:
+            os.close(self._namespace)
+            self._namespace = None
+        self._line.close()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _start_supervisor() -> _Supervisor:
+    """A supervisor, for root as somebody else where that is possible."""
+    if os.geteuid() != 0:
+        return _Supervisor(None)
+    try:
+        found = _Supervisor(_FIRST_USER + secrets.randbelow(_USERS))
+    except SandboxError:
+        return _Supervisor(None)
+    try:
+        for path in (cache_folder(), EXECUTABLE):
+            os.close(found.owned(path))
+    except OSError as error:
+        found.close()
+        _log.warning("bubblewrap's processes count as root's: %s has no idmapped mounts (%s)", path, error)
+        return _Supervisor(None)
+    return found
 
 
 class BubblewrapSandbox(ShellSandbox):
@@ -84,193 +210,171 @@ class BubblewrapSandbox(ShellSandbox):
 
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__(limits)
-        self._bwrap = find_bwrap()
-        self._tools = toolbox(cache_folder() / "swe")
-        self._group = ControlGroup(self.limits)
-        self._folder = Path(tempfile.mkdtemp(prefix="textagent-"))
-        for slot in ("agent", "grader"):
-            (self._folder / slot).mkdir()
-        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._supervisor = subprocess.Popen(
-            [sys.executable, "-I", "-S", supervisor.__file__, str(self._folder)],
-            stdin=theirs.fileno(),
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for us.
-        )
-        theirs.close()
+        bwrap, tools = find_bwrap(), toolbox(cache_folder() / "swe")
+        self._filter = self.filter.hex()
+        self._supervisor = _start_supervisor()
+        self._groups = {name: ControlGroup(self.limits) for name in ("agent", "grader")}
         # Also runs where nobody calls `close`.
-        self._release = weakref.finalize(self, _release, self._line, self._supervisor, self._group, self._folder)
+        self._release = weakref.finalize(self, _release, self._supervisor, list(self._groups.values()))
         self._shell_pid = 0
+        self._is_quiet = False
         self._grader: _Grader | None = None
         self._environment: dict[str, str] = {}
-        self._layers: list[Path] = []
-        error = self._answer().get("error")
-        if error:
-            self.close()
-            raise SandboxError(f"this machine allows no user namespaces ({error}); choose another sandbox")
-
-    def _answer(self) -> dict[str, Any]:
-        message = self._line.recv(1 << 16)
-        if not message:
-            raise SandboxError("the supervisor of the sandbox has ended")
-        return json.loads(message)  # type: ignore[no-any-return]
-
-    def _ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         try:
-            socket.send_fds(self._line, [json.dumps(request).encode()], list(descriptors))
-            answer = self._answer()
-        except OSError as error:
-            raise SandboxError(f"the supervisor of the sandbox has ended: {error}") from error
-        if "error" in answer:
-            raise SandboxError(f"{request['do']} failed: {answer['error']}")
-        return answer
+            self._supervisor.ask("place", sources=[Path(bwrap)], name=_BWRAP)
+            self._show_system(tools)
+            self._send_groups()
+        except BaseException:
+            self.close()
+            raise
 
-    def _mount(self, slot: str, layers: Sequence[Path]) -> None:
-        self._ask(
-            {
-                "do": "mount",
-                "slot": str(self._folder / slot),
-                "layers": [str(layer) for layer in layers],
-                "size": self.limits.disk << 20,
-                "files": self.limits.files,
-            }
+    def _show_system(self, tools: Path) -> None:
+        seen = system(tools)
+        folders = [place for place, path in seen.sources.items() if path.is_dir()]
+        places = sorted(seen.sources)  # Those that lie in others come after them.
+        self._supervisor.ask(
+            "system",
+            sources=[seen.sources[place] for place in places],
+            targets=[f"system{place}" for place in places],
+            folders=[*folders, "/proc", "/dev", "/tmp", ROOT],
+            files=[*(place for place in places if place not in folders), _PROGRAM],
+            links=seen.links,
+            hidden=seen.hidden,
         )
 
-    def _seen(self, slot: str, name: str) -> Path:
-        """A folder of a slot, as it is seen from here."""
-        return Path(f"/proc/{self._supervisor.pid}/root{self._folder}/{slot}/{name}")
+    def _send_groups(self) -> None:
+        opened = {name: group.open() for name, group in self._groups.items()}
+        descriptors = [descriptor for given in opened.values() for descriptor in given]
+        try:
+            counts = {name: len(given) for name, given in opened.items()}
+            self._supervisor.ask("groups", descriptors, counts=counts)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
 
-    def _arguments(self, extra: Sequence[str]) -> list[str]:
-        """The command line of bubblewrap up to the folder, variables and program."""
-        return [
-            self._bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net",
-            "--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session", "--clearenv",
-            "--uid", str(_USER), "--gid", str(_USER), "--hostname", "sandbox",
-            *_system(), "--ro-bind", str(self._tools), f"{TOOLS}/packages",
-            "--symlink", str(EXECUTABLE), f"{TOOLS}/bin/python",
-            "--proc", "/proc", "--dev", "/dev", "--size", str(64 << 20), "--tmpfs", "/dev/shm",
-            *extra, "--remount-ro", "/dev", "--remount-ro", "/",
+    @property
+    def _space(self) -> dict[str, Any]:
+        """What may be written."""
+        return {"size": self.limits.disk << 20, "files": self.limits.files}
+
+    def _spawn(self, group: str, arguments: Sequence[str], descriptors: Sequence[int]) -> int:
+        """Start a program in a box; the arguments begin with those for bubblewrap."""
+        argv = [
+            _BWRAP, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net",
+            "--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--as-pid-1", "--new-session",
+            "--clearenv", "--uid", str(_USER), "--gid", str(_USER), "--hostname", "sandbox",
+            "--seccomp", str(supervisor.FILTER), "--ro-bind", f"{supervisor.PLACE}/system", "/",
+            "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", *arguments,
         ]  # fmt: skip
-
-    def _spawn(self, argv: list[str], descriptors: Sequence[int]) -> int:
-        request = {
-            "do": "spawn",
+        request: dict[str, Any] = {
             "argv": argv,
-            "groups": [str(folder) for folder in self._group.folders],
-            "limits": resource_limits(self.limits, grouped=bool(self._group.folders)),
+            "group": group,
+            "limits": resource_limits(self.limits, grouped=bool(self._groups[group].folders)),
+            "filter": self._filter,
         }
-        return int(self._ask(request, descriptors)["pid"])
+        return int(self._supervisor.ask("spawn", descriptors, **request)["pid"])
 
     def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
         no_images(self.name, image)
         self._end_shell()
-        self._layers = list(layers)
         self._environment = variables(environment, home=_HOME, root=ROOT, tools=TOOLS)
-        self._mount("agent", layers)
+        self._supervisor.ask("begin", sources=layers, **self._space)
 
     def _start_shell(self) -> Shell:
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
-        mounted = self._folder / "agent"
-        binds = ("--bind", str(mounted / "tmp"), "/tmp", "--bind", str(mounted / "merged"), ROOT)
+        places = _binds({"agent/tree": ROOT, "agent/tmp": "/tmp", "agent/shm": "/dev/shm"})
         environment = _setenv(self._environment)
-        argv = [*self._arguments(binds), "--chdir", ROOT, *environment, "--", "bash", "--noprofile", "--norc"]
+        arguments = [*places, "--chdir", ROOT, *environment, "--", "bash", "--noprofile", "--norc"]
         try:
-            self._shell_pid = self._spawn(argv, (theirs_in, theirs_out))
+            self._shell_pid = self._spawn("agent", arguments, (theirs_in, theirs_out))
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
         return Shell(ours_in, ours_out, self.limits.output)
 
     def _kill_shell(self) -> None:
-        self._ask({"do": "kill", "pid": self._shell_pid})
+        self._supervisor.ask("kill", pid=self._shell_pid)
+        self._is_quiet = False
+
+    def _resume(self) -> None:
+        if self._is_quiet:
+            self._supervisor.ask("resume", pid=self._shell_pid)
+            self._is_quiet = False
+
+    def _quiet(self) -> None:
+        """End what the agent has started, and let its shell stand still."""
+        if self._shell is None or self._is_quiet:
+            return
+        self._is_quiet = True
+        if not self._supervisor.ask("quiet", pid=self._shell_pid)["quiet"]:
+            self._end_shell()
 
     def changes(self, skip: Collection[str] = ()) -> TreeChanges:
-        upper = self._seen("agent", "upper")
-        found: Changes = {**plain_files(upper)}
-        for path, folders, names, descriptor in os.fwalk(upper, follow_symlinks=False):
-            below = "" if path == str(upper) else os.path.relpath(path, upper) + "/"
-            for name in (*names, *folders):
-                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-                is_gone = stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
-                if is_gone or not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-                    found |= dict.fromkeys(self._below(below + name))
-            with contextlib.suppress(OSError):
-                if os.getxattr(descriptor, "user.overlay.opaque") == b"y":
-                    found = {**dict.fromkeys(self._below(below.rstrip("/"))), **found}
-        gone: Changes = {name: content for name, content in found.items() if content is None}
-        return TreeChanges(gone | found)
-
-    def _below(self, name: str) -> list[str]:
-        """Files of the tree's layers at or below a path."""
-        found = []
-        for layer in self._layers:
-            target = layer / name
-            if target.is_file():
-                found.append(name)
-            elif target.is_dir():
-                found += [f"{name}/{path.relative_to(target)}" for path in target.rglob("*") if path.is_file()]
-        return found
+        self._quiet()
+        files, left_out = tree.decode(self._supervisor.ask("changes", skip=list(skip))["data"])
+        return TreeChanges(files, tuple(left_out))
 
     def ask(
         self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
     ) -> Iterator[bytes | None]:
-        for question in questions:
-            self._end_grader()
-            self._grader = self._start_grader(program, self.filter.hex())
-            self._mount("grader", layers)
-            write_files(self._seen("grader", "merged"), files)
-            write_files(self._seen("grader", "merged"), question.files)
-            answer = ask_once(self._grader.stdin, self._grader.answers, question)
-            self._end_grader()
-            self._ask({"do": "unmount", "slot": str(self._folder / "grader")})
-            yield answer
+        self._quiet()
+        with _in_memory(files) as descriptor:
+            self._supervisor.ask("ask", [descriptor], sources=layers, **self._space)
+        try:
+            for question in questions:
+                yield self._answer(program, question)
+        finally:
+            with contextlib.suppress(SandboxError):
+                self._supervisor.ask("done")
 
-    def execute(
-        self,
-        layers: Sequence[Path],
-        files: Changes,
-        *,
-        program: Path,
-        message: bytes,
-        timeout: float,
-    ) -> bytes | None:
-        if self._grader is None:  # Before the mount: what is mounted when it starts would stay there for good.
+    def _answer(self, program: Path, question: Question) -> bytes | None:
+        if self._grader is not None and self._grader.program != program:
+            self._end_grader()
+        if self._grader is None:
             self._grader = self._start_grader(program)
-        self._mount("grader", layers)
-        write_files(self._seen("grader", "merged"), files)
-        answer = converse(self._grader.stdin, self._grader.answers, message, timeout)
+        with _in_memory(question.files) as descriptor:
+            self._supervisor.ask("question", [descriptor], **self._space)
+        answer = ask_once(self._grader.stdin, self._grader.answers, question)
         if answer is None:
             self._end_grader()
-        self._ask({"do": "unmount", "slot": str(self._folder / "grader")})
         return answer
 
-    def _start_grader(self, program: Path, last: str = "alone") -> _Grader:
+    def _start_grader(self, program: Path) -> _Grader:
         """Start a program that waits for questions. Trees that are mounted later appear where it looks for them."""
-        inside = f"{TOOLS}/program.py"
-        shared = ("--bind", str(self._folder / "grader"), _BOX, "--symlink", f"{_BOX}/tmp", "/tmp")
-        found = [
-            *self._arguments((*shared, "--symlink", f"{_BOX}/merged", ROOT, "--ro-bind", str(program), inside)),
-            *("--chdir", "/"), *_setenv(variables({}, home=_HOME, root=ROOT, tools=TOOLS)),
-            "--", str(EXECUTABLE), "-P", inside, str(supervisor.ANSWER), ROOT, last,
-        ]  # fmt: skip
+        self._supervisor.ask("vacate")  # What is mounted when it starts would stay there for good.
+        self._supervisor.ask("place", sources=[program], name="program.py")
         theirs_in, ours_in = os.pipe()
         ours_answer, theirs_answer = os.pipe()
         silence = os.open(os.devnull, os.O_WRONLY)
+        arguments = [
+            *_binds({"box/tree": ROOT, "box/tmp": "/tmp", "box/shm": "/dev/shm"}),
+            *("--ro-bind", f"{supervisor.PLACE}/program.py", _PROGRAM, "--chdir", "/"),
+            *_setenv(variables({}, home=_HOME, root=ROOT, tools=TOOLS)),
+            "--", str(EXECUTABLE), "-P", _PROGRAM, str(supervisor.ANSWER), ROOT, self._filter,
+        ]  # fmt: skip
         try:
-            pid = self._spawn(found, (theirs_in, silence, theirs_answer))
+            pid = self._spawn("grader", arguments, (theirs_in, silence, theirs_answer))
         finally:
             for descriptor in (theirs_in, theirs_answer, silence):
                 os.close(descriptor)
-        wait_until_ready(ours_answer)
-        return _Grader(pid, ours_in, ours_answer)
+        grader = _Grader(program, pid, ours_in, ours_answer)
+        try:
+            wait_until_ready(ours_answer)
+        except BaseException:
+            self._end(grader)
+            raise
+        return grader
 
     def _end_grader(self) -> None:
         if self._grader is not None:
-            self._ask({"do": "kill", "pid": self._grader.pid})
-            os.close(self._grader.stdin)
-            os.close(self._grader.answers)
-            self._grader = None
+            grader, self._grader = self._grader, None
+            self._end(grader)
+
+    def _end(self, grader: _Grader) -> None:
+        os.close(grader.stdin)
+        os.close(grader.answers)
+        self._supervisor.ask("kill", pid=grader.pid)
 
     def close(self) -> None:
         with contextlib.suppress(SandboxError, OSError):
@@ -279,16 +383,23 @@ class BubblewrapSandbox(ShellSandbox):
         self._release()
 
 
-def _release(line: socket.socket, process: subprocess.Popen[bytes], group: ControlGroup, folder: Path) -> None:
+def _release(supervisor: _Supervisor, groups: list[ControlGroup]) -> None:
     """End the supervisor, and with it all mounts and processes, and remove what is left."""
-    line.close()
+    supervisor.close()
+    for group in groups:
+        group.close()
+
+
+@contextlib.contextmanager
+def _in_memory(files: Changes) -> Iterator[int]:
+    """A descriptor from which files can be read."""
+    descriptor = os.memfd_create("files")
     try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    group.close()
-    shutil.rmtree(folder, ignore_errors=True)
+        with open(descriptor, "wb", closefd=False) as stream:
+            stream.write(tree.encode(files))
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _setenv(environment: Mapping[str, str]) -> list[str]:
@@ -296,24 +407,7 @@ def _setenv(environment: Mapping[str, str]) -> list[str]:
     return [word for name, value in environment.items() for word in ("--setenv", name, value)]
 
 
-def _system() -> list[str]:
-    """Read-only binds of the system's programs and of the interpreter, without any package installed here."""
-    found = ["--ro-bind", "/usr", "/usr"]
-    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-        path = Path("/", name)
-        if path.is_symlink():
-            found += ["--symlink", os.readlink(path), str(path)]
-        elif path.is_dir():
-            found += ["--ro-bind", str(path), str(path)]
-    for name in ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"):
-        found += ["--ro-bind-try", name, name]
-    if not PYTHON.is_relative_to("/usr"):
-        found += ["--ro-bind", str(PYTHON), str(PYTHON)]
-    hidden = itertools.chain(
-        Path("/usr/lib").glob("python3*/dist-packages"),
-        Path("/usr/local/lib").glob("python3*/*-packages"),
-        (PYTHON / "lib").glob("python3*/*-packages"),
-    )
-    for folder in sorted(set(hidden)):
-        found += ["--tmpfs", str(folder)]
-    return found
+def _binds(places: Mapping[str, str]) -> list[str]:
+    """Arguments that let places of the supervisor's be seen, the last that can be written."""
+    binds = [word for name, place in places.items() for word in ("--bind", f"{supervisor.PLACE}/{name}", place)]
+    return [*binds, "--remount-ro", "/dev"]

@@ -120,20 +120,6 @@ class RaySandbox(Sandbox):
             answer: bytes | None = self._ask("answer", seconds=question.timeout + _SECONDS)
             yield answer
 
-    def execute(
-        self,
-        layers: Sequence[Path],
-        files: Changes,
-        *,
-        program: Path,
-        message: bytes,
-        timeout: float,
-    ) -> bytes | None:
-        text = program.read_bytes()
-        arguments = (self._sent(layers), files, text, message, timeout)
-        answer: bytes | None = self._ask("execute", *arguments, seconds=timeout + _SECONDS)
-        return answer
-
     def close(self) -> None:
         if self._release.alive:
             with contextlib.suppress(SandboxError):
@@ -188,13 +174,6 @@ class Host:
     def answer(self) -> bytes | None:
         """The answer to the next question."""
         return next(self._answers)
-
-    def execute(
-        self, layers: Sequence[str], files: Changes, program: bytes, message: bytes, timeout: float
-    ) -> bytes | None:
-        """See `Sandbox.execute`."""
-        folders = [self._folder / name for name in layers]
-        return self._sandbox.execute(folders, files, program=self._kept(program), message=message, timeout=timeout)
 
     def _kept(self, program: bytes) -> Path:
         """A file that holds a program."""

@@ -115,6 +115,9 @@ class ContainerSandbox(ShellSandbox):
             with contextlib.suppress(SandboxError):  # It has ended already.
                 self._container.ask("kill")
 
+    def _resume(self) -> None:
+        pass
+
     def changes(self, skip: Collection[str] = ()) -> TreeChanges:
         assert self._container is not None
         return TreeChanges(read_changes(self._container.ask("changes")))

@@ -76,6 +76,10 @@ class ControlGroup:
             return
         self.folders.append(folder)
 
+    def open(self) -> list[int]:
+        """Descriptors by which a process that may write nothing else enters the group; to be closed by the caller."""
+        return [os.open(folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC) for folder in self.folders]
+
     def close(self) -> None:
         """Remove it; its processes have ended."""
         for folder in self.folders:

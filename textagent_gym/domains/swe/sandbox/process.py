@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -14,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from textagent_gym.cache import cache_folder
+from textagent_gym.domains.swe.sandbox import tree
 from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
@@ -23,12 +23,9 @@ from textagent_gym.domains.swe.sandbox.base import (
     ShellSandbox,
     TreeChanges,
     ask_once,
-    converse,
     copy_layers,
     no_images,
-    plain_files,
     wait_until_ready,
-    write_files,
 )
 from textagent_gym.domains.swe.sandbox.limits import ControlGroup, resource_limits
 from textagent_gym.domains.swe.sandbox.supervisor import limit
@@ -54,7 +51,8 @@ class ProcessSandbox(ShellSandbox):
         self._release = weakref.finalize(self, _release, self._group, self._folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: dict[str, str] = {}
-        self._original: dict[str, bytes] = {}
+        self._is_quiet = False
+        self._noted: dict[str, tuple[int, int, int]] = {}
 
     @property
     def _root(self) -> Path:
@@ -63,9 +61,9 @@ class ProcessSandbox(ShellSandbox):
     def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
         no_images(self.name, image)
         self._end_shell()
-        shutil.rmtree(self._root, ignore_errors=True)
+        remove(self._root)
         copy_layers(layers, self._root)
-        self._original = plain_files(self._root)
+        self._noted = tree.noted(str(self._root))
         self._environment = self._variables(self._root, environment)
 
     def _variables(self, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
@@ -94,6 +92,7 @@ class ProcessSandbox(ShellSandbox):
         if self._process is not None:
             self._kill(self._process)
             self._process = None
+        self._is_quiet = False
 
     def _start(
         self,
@@ -129,21 +128,37 @@ class ProcessSandbox(ShellSandbox):
         """End a process and what it has started, as far as that can be found."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        for folder in self._group.folders[:1]:
-            for _ in range(50):
-                pids = (folder / "cgroup.procs").read_text(encoding="ascii").split()
-                for pid in pids:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(int(pid), signal.SIGKILL)
-                if not pids or pids == [str(process.pid)]:
-                    break
-                time.sleep(0.01)
+        self._kill_group(process.pid)
         process.wait()
 
+    def _kill_group(self, spared: int) -> None:
+        """End all processes of the control group but one, and wait for their end."""
+        for folder in self._group.folders[:1]:
+            for _ in range(50):
+                others = set((folder / "cgroup.procs").read_text(encoding="ascii").split()) - {str(spared)}
+                for pid in others:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+                if not others:
+                    break
+                time.sleep(0.01)
+
+    def _resume(self) -> None:
+        if self._is_quiet and self._process is not None:
+            os.kill(self._process.pid, signal.SIGCONT)
+        self._is_quiet = False
+
+    def _quiet(self) -> None:
+        """End what the agent has started, as far as that can be found, and let its shell stand still."""
+        if self._process is not None and self._process.poll() is None and not self._is_quiet:
+            self._is_quiet = True
+            os.kill(self._process.pid, signal.SIGSTOP)
+            self._kill_group(self._process.pid)
+
     def changes(self, skip: Collection[str] = ()) -> TreeChanges:
-        now = plain_files(self._root)
-        found: Changes = {name: content for name, content in now.items() if self._original.get(name) != content}
-        return TreeChanges(dict.fromkeys(name for name in self._original if name not in now) | found)
+        self._quiet()
+        files, left_out = tree.noted_changes(str(self._root), self._noted, str(self._root), skip)
+        return TreeChanges(files, tuple(left_out))
 
     def ask(
         self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
@@ -152,13 +167,13 @@ class ProcessSandbox(ShellSandbox):
             yield self._answer(layers, files, program, question)
 
     def _answer(self, layers: Sequence[Path], files: Changes, program: Path, question: Question) -> bytes | None:
-        self._end_shell()
+        self._quiet()
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         root = folder / "testbed"
         try:
             copy_layers(layers, root)
-            write_files(root, files)
-            write_files(root, question.files)
+            tree.write_files(str(root), files)
+            tree.write_files(str(root), question.files)
             theirs_in, ours_in = os.pipe()
             ours_answer, theirs_answer = os.pipe()
             silence = os.open(os.devnull, os.O_WRONLY)
@@ -176,41 +191,7 @@ class ProcessSandbox(ShellSandbox):
                 os.close(ours_answer)
                 self._kill(process)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def execute(
-        self,
-        layers: Sequence[Path],
-        files: Changes,
-        *,
-        program: Path,
-        message: bytes,
-        timeout: float,
-    ) -> bytes | None:
-        self._end_shell()
-        folder = Path(tempfile.mkdtemp(dir=self._folder))
-        root = folder / "testbed"
-        try:
-            copy_layers(layers, root)
-            write_files(root, files)
-            theirs_in, ours_in = os.pipe()
-            ours_answer, theirs_answer = os.pipe()
-            silence = os.open(os.devnull, os.O_WRONLY)
-            argv = [str(EXECUTABLE), "-P", str(program), str(theirs_answer), str(root)]
-            try:
-                process = self._start(argv, (theirs_in, silence), root, self._variables(root, {}), theirs_answer)
-            finally:
-                for descriptor in (theirs_in, theirs_answer, silence):
-                    os.close(descriptor)
-            try:
-                wait_until_ready(ours_answer)
-                return converse(ours_in, ours_answer, message, timeout)
-            finally:
-                os.close(ours_in)
-                os.close(ours_answer)
-                self._kill(process)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
 
     def close(self) -> None:
         self._end_shell()
@@ -219,4 +200,11 @@ class ProcessSandbox(ShellSandbox):
 
 def _release(group: ControlGroup, folder: Path) -> None:
     group.close()
-    shutil.rmtree(folder, ignore_errors=True)
+    remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with everything in it, as far as that is possible."""
+    with contextlib.suppress(OSError):
+        tree.empty(str(folder))
+        folder.rmdir()

@@ -21,6 +21,7 @@ _NEWEST = 469
 """Last number of a call that was looked at for this list; Linux 6.17."""
 _NEW_NAMESPACES = 0x7E020080
 _TERMINAL_INPUT, _TERMINAL_CONTROL = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
+_PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER_MODE = 38, 22, 2
 
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -93,6 +94,8 @@ def seccomp_filter(machine: str) -> bytes:
     program += _checked(number(302, 261), 0, [(_IF_EQUAL, 1, 0, 0), _fail(errno.EPERM)])  # prlimit64
     program += _checked(number(203, 122), 0, [(_IF_EQUAL, 1, 0, 0), _fail(errno.EPERM)])  # sched_setaffinity
     program += _checked(number(56, 220), 0, [(_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _fail(errno.EPERM)])  # clone
+    other = [(_IF_EQUAL, 0, 3, _PARENT_DEATH), (_LOAD, 0, 0, _ARGUMENTS + 8), (_IF_EQUAL, 1, 0, 9), _fail(errno.EPERM)]
+    program += _checked(number(157, 167), 0, other)  # prctl: what is to end with its parent does.
     wrong = [(_IF_EQUAL, 0, 1, command) for command in (_TERMINAL_INPUT, _TERMINAL_CONTROL)]
     program += _checked(number(16, 29), 1, [part for test in wrong for part in (test, _fail(errno.EPERM))])  # ioctl
     program += [(_RETURN, 0, 0, _ALLOW)]

@@ -1,13 +1,23 @@
 """The one who holds a sandbox's mounts: a process in a user and mount namespace of its own.
 
-It is started as a script by `bubblewrap.py`, talks over a socket on standard input, and ends when that is closed, and
-all mounts and processes with it. It imports nothing but the standard library and runs no line that an agent wrote.
+It is started by `bubblewrap.py` with the text of `bundle`, talks over a socket on standard input, and ends when that is
+closed, and all mounts and processes with it. It imports nothing but the standard library and runs no line that an agent
+wrote. Started by root, it becomes a user whom nobody else is before it does anything.
+
+All its mounts lie on a small file system over `/sys`, which nobody here needs, under names that say nothing:
+
+    system       what every box sees of this machine, read-only
+    agent        the agent's tree and all that it has written; agent.layers: what is below
+    question     the same for one question to a program; question.layers
+    box          three places that are shared with the program's box: what is mounted there appears in it
 """
 
 from __future__ import annotations
 
+import array  # noqa: F401 (needed by `socket.recv_fds`; once root's folders cannot be read, it is too late)
 import contextlib
 import ctypes
+import encodings.ascii  # noqa: F401 (as above)
 import json
 import os
 import resource
@@ -15,15 +25,24 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
+import time
 from typing import Any
 
-_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
+from textagent_gym.domains.swe.sandbox import mounts, tree
+
+_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_SHARED = 2, 4, 4096, 16384, 1 << 18, 1 << 20
 _MNT_DETACH = 2
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
 ANSWER = 100
 """Number of the file descriptor that a program answers on."""
+FILTER = 101
+"""Number of the file descriptor with the filter of system calls."""
+PLACE = "/sys"
+ROOT = "/testbed"
+_PATIENCE = 2.0  # Seconds until a process stands still, or its box is ended.
+_USER_LIMITS = {"max_inotify_instances": 32, "max_inotify_watches": 8192, "max_fanotify_groups": 0}
+"""What the kernel counts for each user: less than it would allow, so that enough is left for the others."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -34,23 +53,45 @@ def _check(result: int, what: str) -> None:
         raise OSError(error, f"{what}: {os.strerror(error)}")
 
 
-def enter_namespaces(folder: str) -> None:
-    """Become root of a user namespace, with mounts of our own; those below a folder reach programs that are running."""
+def become_nobody(user: int) -> None:
+    """Become a user whom nobody else is, without a way back."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)  # Or our own files in /proc would be root's.
+
+
+def enter_namespaces() -> None:
+    """Become root of a user namespace, with mounts of our own."""
     user, group = os.geteuid(), os.getegid()
     _check(_libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS), "unshare")
     with contextlib.suppress(OSError):
-        Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
-    Path("/proc/self/uid_map").write_text(f"0 {user} 1", encoding="ascii")
-    Path("/proc/self/gid_map").write_text(f"0 {group} 1", encoding="ascii")
+        _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"0 {user} 1")
+    _write("/proc/self/gid_map", f"0 {group} 1")
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE, None)
-    _mount(folder, folder, None, _MS_BIND, None)
-    _mount("none", folder, None, _MS_SHARED, None)
+    _mount("tmpfs", PLACE, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=16m,mode=755")
+    os.chdir(PLACE)
+    for name in ("system", "agent", "agent.layers", "question", "question.layers", "files", "box"):
+        os.mkdir(name)
+    for name in ("box/tree", "box/tmp", "box/shm"):
+        os.mkdir(name)
+        _mount(name, name, None, _MS_BIND, None)
+        _mount("none", name, None, _MS_SHARED, None)
+    for name, value in _USER_LIMITS.items():
+        with contextlib.suppress(OSError):
+            _write(f"/proc/sys/user/{name}", str(value))
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "wb", buffering=0) as file:
+        file.write(text.encode())
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None) -> None:
     result = _libc.mount(
-        source.encode(),
-        target.encode(),
+        os.fsencode(source),
+        os.fsencode(target),
         kind and kind.encode(),
         ctypes.c_ulong(flags),
         options and options.encode(),
@@ -58,22 +99,84 @@ def _mount(source: str, target: str, kind: str | None, flags: int, options: str 
     _check(result, f"mount {kind or ''} at {target}")
 
 
-def mount_tree(slot: str, layers: list[str], size: int, files: int) -> None:
-    """Mount a tree at a slot: what is written goes into a temporary file system of a limited size."""
-    _mount("tmpfs", slot, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={size},nr_inodes={files},mode=755")
-    for name in ("upper", "work", "merged", "tmp", "empty"):
-        os.mkdir(f"{slot}/{name}")
-    lower = ":".join(
-        layer.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,") for layer in layers or [f"{slot}/empty"]
-    )
-    options = f"lowerdir={lower},upperdir={slot}/upper,workdir={slot}/work,userxattr"
-    _mount("overlay", f"{slot}/merged", "overlay", _MS_NOSUID | _MS_NODEV, options)
+def _unmount(target: str) -> None:
+    while _libc.umount2(os.fsencode(target), _MNT_DETACH) == 0:
+        pass
 
 
-def unmount_tree(slot: str) -> None:
-    """Take a slot's mounts away, and all that was written."""
-    for target in (f"{slot}/merged", slot):
-        _libc.umount2(target.encode(), _MNT_DETACH)
+def bring(source: str | int, target: str) -> None:
+    """Let a file or folder appear: a path of this machine, or a descriptor of a mount."""
+    if isinstance(source, int):
+        mounts.attach(source, target)
+    else:
+        _mount(source, target, None, _MS_BIND | _MS_REC, None)
+
+
+def make_system(request: dict[str, Any], sources: list[str | int]) -> None:
+    """Make what every box sees of this machine."""
+    for name in request["folders"]:
+        os.makedirs(f"system{name}", exist_ok=True)
+    for name in request["files"]:
+        os.makedirs(os.path.dirname(f"system{name}"), exist_ok=True)
+        open(f"system{name}", "wb").close()
+    for source, target in zip(sources, request["targets"], strict=True):
+        bring(source, target)
+    for name, target in request["links"].items():
+        os.makedirs(os.path.dirname(f"system{name}"), exist_ok=True)
+        os.symlink(target, f"system{name}")
+    if request["hidden"]:
+        os.mkdir("nothing")
+        os.mkdir("nothing/here")
+    for name in request["hidden"]:
+        _mount("nothing/here", f"system{name}", None, _MS_BIND, None)
+
+
+class Slot:
+    """A tree: layers below, and what is written on a temporary file system of a limited size.
+
+    Args:
+        name: of its folder.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.layers: list[str] = []
+
+    def bring_layers(self, sources: list[str | int]) -> None:
+        """Take other layers, the first of which hides the others."""
+        for layer in self.layers:
+            _unmount(layer)
+        self.layers = []
+        for number, source in enumerate(sources):
+            layer = f"{self.name}.layers/{number}"
+            os.makedirs(layer, exist_ok=True)
+            bring(source, layer)
+            self.layers.append(layer)
+
+    def mount(self, size: int, files: int, target: str = "", over: str = "") -> str:
+        """Mount the tree afresh and return where.
+
+        Args:
+            size: bytes that can be written.
+            files: files that can be made.
+            target: where it is mounted; in the slot's own folder by default.
+            over: a folder that hides the layers.
+        """
+        self.unmount()
+        name = self.name
+        _mount("tmpfs", name, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={size},nr_inodes={files},mode=755")
+        for folder in ("upper", "work", "tree", "tmp", "shm", "empty"):
+            os.mkdir(f"{name}/{folder}")
+        lower = ":".join([*([over] if over else []), *self.layers] or [f"{name}/empty"])
+        options = f"lowerdir={lower},upperdir={name}/upper,workdir={name}/work,userxattr"
+        target = target or f"{name}/tree"
+        _mount("overlay", target, "overlay", _MS_NOSUID | _MS_NODEV, options)
+        return target
+
+    def unmount(self) -> None:
+        """Take the tree away, and all that was written."""
+        _unmount(f"{self.name}/tree")
+        _unmount(self.name)
 
 
 def limit(name: str, value: int) -> None:
@@ -85,23 +188,24 @@ def limit(name: str, value: int) -> None:
 
 
 class Children:
-    """Processes that were started here."""
+    """Boxes that were started here."""
 
     def __init__(self) -> None:
         self._running: dict[int, subprocess.Popen[bytes]] = {}
 
-    def spawn(self, request: dict[str, Any], descriptors: list[int]) -> int:
+    def spawn(self, request: dict[str, Any], descriptors: list[int], groups: list[int]) -> int:
         """Start a program; the first two descriptors are its input and output, a third becomes number `ANSWER`."""
 
         def prepare() -> None:
-            for folder in request["groups"]:
-                with open(f"{folder}/cgroup.procs", "w", encoding="ascii") as file:
-                    file.write("0")
+            for group in groups:
+                os.write(group, b"0")
             for name, value in request["limits"].items():
                 limit(name, value)
 
-        # A number that nothing else here uses.
-        extra = tuple(os.dup2(descriptor, ANSWER) for descriptor in descriptors[2:3])
+        # Numbers that nothing else here uses.
+        extra = [os.dup2(descriptor, ANSWER) for descriptor in descriptors[2:3]]
+        if request["filter"]:
+            extra.append(os.dup2(_in_memory(bytes.fromhex(request["filter"])), FILTER))
         process = subprocess.Popen(
             request["argv"],
             stdin=descriptors[0],
@@ -118,12 +222,12 @@ class Children:
         return process.pid
 
     def kill(self, pid: int) -> None:
-        """End a program; what it runs in its own process namespace ends with it."""
+        """End a box and everything in it."""
         process = self._running.pop(pid, None)
         if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                for child in _children(pid):
-                    os.kill(child, signal.SIGKILL)
+            first = first_process(pid)
+            if first:
+                _signal(first, signal.SIGKILL)
             process.kill()
             process.wait()
         reap(block=False)
@@ -134,6 +238,20 @@ class Children:
         reap(block=True)  # They have all been killed.
 
 
+def _in_memory(data: bytes) -> int:
+    """A descriptor of a file in memory that is read from its beginning."""
+    descriptor = os.memfd_create("data")
+    with open(descriptor, "wb", closefd=False) as stream:
+        stream.write(data)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
 def reap(*, block: bool) -> None:
     """Let go of processes that have ended and whose parents have, too."""
     with contextlib.suppress(ChildProcessError):
@@ -141,61 +259,242 @@ def reap(*, block: bool) -> None:
             pass
 
 
-def _children(pid: int) -> list[int]:
-    """Of bubblewrap, the first process of the new process namespace: killing it ends everything in there."""
+def first_process(pid: int) -> int:
+    """The first process of a box; killing it ends everything in there. 0 if it has ended."""
     try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
+            return int((file.read().split() or [b"0"])[0])
     except OSError:
-        return []
+        return 0
+
+
+def quiet(pid: int) -> bool:
+    """End every process of a box but the first, which stands still from then on.
+
+    That one is stopped, then all others are killed by one call that no fork escapes, and then nobody is left who could
+    have let it go on: so if it still stands still, it has since it was stopped.
+
+    Returns:
+        whether it worked; if not, the box is to be ended.
+    """
+    first = first_process(pid)
+    if not first:
+        return False
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        _signal(first, signal.SIGSTOP)
+        while not _stands_still(first):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.0005)
+        is_alone = _is_alone(first) or (_kill_others(first) and _is_alone(first, deadline))
+        if is_alone and _stands_still(first):
+            return True
+    return False
+
+
+def _states(folder: str, skip: str = "") -> list[bytes]:
+    """The states of processes or threads."""
+    found = []
+    for name in os.listdir(folder):
+        if name.isdigit() and name != skip:
+            with contextlib.suppress(OSError), open(f"{folder}/{name}/stat", "rb") as file:
+                found.append(file.read().rpartition(b")")[2].split()[0])
+    return found
+
+
+def _stands_still(first: int) -> bool:
+    try:
+        states = _states(f"/proc/{first}/task")
+    except OSError:
+        return False
+    return bool(states) and all(state in (b"T", b"Z", b"X") for state in states)
+
+
+def _is_alone(first: int, deadline: float = 0.0) -> bool:
+    """No other process of its namespace is running; wait for those that are about to end."""
+    while True:
+        try:
+            states = _states(f"/proc/{first}/root/proc", skip="1")
+        except OSError:
+            return False
+        if all(state in (b"Z", b"X") for state in states):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.0005)
+
+
+def _kill_others(first: int) -> bool:
+    """Kill all processes of a namespace but its first, at once: a child of ours goes there to do it."""
+    try:
+        theirs = os.open(f"/proc/{first}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if _libc.setns(theirs, _CLONE_NEWPID) != 0:
+            return False
+        try:
+            child = os.fork()
+            if child == 0:
+                with contextlib.suppress(OSError):
+                    os.kill(-1, signal.SIGKILL)
+                os._exit(0)
+        finally:
+            _check(_libc.setns(own, _CLONE_NEWPID), "setns")
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    except OSError:
+        return False
+    finally:
+        os.close(theirs)
+        os.close(own)
+
+
+class Supervisor:
+    """Answers requests; the name of each is that of a method.
+
+    Args:
+        line: where they come from.
+    """
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._children = Children()
+        self._groups: dict[str, list[int]] = {}
+        self._agent, self._question = Slot("agent"), Slot("question")
+        self._files = Slot("files")
+        self._given: list[int] = []
+
+    def serve(self) -> None:
+        """Answer until the other side is gone."""
+        while True:
+            message, self._given, _, _ = socket.recv_fds(self._line, 1 << 20, 64)
+            if not message:
+                break
+            answer: dict[str, Any] = {}
+            try:
+                request = json.loads(message)
+                answer = getattr(self, "do_" + request["do"])(request) or {}
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                answer = {"error": str(error)}
+            finally:
+                for descriptor in self._given:
+                    os.close(descriptor)
+            data = answer.pop("data", None)
+            sent = [] if data is None else [_in_memory(data)]
+            socket.send_fds(self._line, [json.dumps(answer).encode()], sent)
+            for descriptor in sent:
+                os.close(descriptor)
+        self._children.kill_all()
+
+    def _sources(self, request: dict[str, Any]) -> list[str | int]:
+        """What is to be mounted: paths, or else the descriptors that came with the request."""
+        return list(request["sources"] or self._given)
+
+    def _sent(self) -> dict[str, bytes | None]:
+        """Files that came with a request."""
+        with open(self._given[-1], "rb", closefd=False) as stream:
+            stream.seek(0)
+            return tree.decode(stream.read())[0]
+
+    def do_groups(self, request: dict[str, Any]) -> None:
+        """Keep descriptors by which processes enter control groups."""
+        given = [os.dup(descriptor) for descriptor in self._given]
+        for name, count in request["counts"].items():
+            self._groups[name], given = given[:count], given[count:]
+
+    def do_system(self, request: dict[str, Any]) -> None:
+        """See `make_system`."""
+        make_system(request, self._sources(request))
+
+    def do_place(self, request: dict[str, Any]) -> None:
+        """Let a file appear under a name of ours."""
+        open(request["name"], "ab").close()
+        _unmount(request["name"])
+        bring(self._sources(request)[0], request["name"])
+
+    def do_begin(self, request: dict[str, Any]) -> None:
+        """A fresh tree for the agent."""
+        self._agent.unmount()
+        self._agent.bring_layers(self._sources(request))
+        self._agent.mount(request["size"], request["files"])
+
+    def do_ask(self, request: dict[str, Any]) -> None:
+        """Other layers for questions, and files over them, which come last of the descriptors."""
+        self._end_question()
+        files, layers = self._sent(), [*request["sources"]] or list(self._given[:-1])
+        self._question.bring_layers(layers)
+        self._files.layers = self._question.layers
+        made = self._files.mount(request["size"], request["files"])
+        tree.write_files(made, files)
+        _unmount(made)
+
+    def do_question(self, request: dict[str, Any]) -> None:
+        """A fresh tree for a question, in the box of the program."""
+        self._end_question()
+        self._question.mount(request["size"], request["files"], "box/tree", over="files/upper")
+        tree.write_files("box/tree", self._sent())
+        for name in ("tmp", "shm"):
+            _mount(f"question/{name}", f"box/{name}", None, _MS_BIND, None)
+
+    def do_vacate(self, request: dict[str, Any]) -> None:
+        """Take the tree of the last question away."""
+        self._end_question()
+
+    def do_done(self, request: dict[str, Any]) -> None:
+        """Take everything away that questions were about."""
+        self._end_question()
+        self._files.unmount()
+
+    def _end_question(self) -> None:
+        for name in ("tree", "tmp", "shm"):
+            _libc.umount2(f"box/{name}".encode(), _MNT_DETACH) if _is_covered(f"box/{name}") else None
+        self._question.unmount()
+
+    def do_spawn(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Start a program."""
+        return {"pid": self._children.spawn(request, self._given, self._groups.get(request["group"], []))}
+
+    def do_kill(self, request: dict[str, Any]) -> None:
+        """End a program."""
+        self._children.kill(request["pid"])
+
+    def do_quiet(self, request: dict[str, Any]) -> dict[str, Any]:
+        """See `quiet`."""
+        return {"quiet": quiet(request["pid"])}
+
+    def do_resume(self, request: dict[str, Any]) -> None:
+        """Let the first process of a box go on."""
+        if first := first_process(request["pid"]):
+            _signal(first, signal.SIGCONT)
+
+    def do_changes(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What the agent has made of its tree."""
+        found = tree.overlay_changes("agent/upper", "agent/tree", self._agent.layers, ROOT, request["skip"])
+        return {"data": tree.encode(*found)}
+
+
+def _is_covered(name: str) -> bool:
+    """Something is mounted over one of the places that are shared."""
+    return os.stat(name).st_dev != os.stat("box").st_dev
 
 
 def main() -> None:
-    """Answer requests until the other side is gone."""
+    """Set everything up, say so, and answer requests."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    os.umask(0o022)
     line = socket.socket(fileno=0)
-    children = Children()
     try:
-        enter_namespaces(sys.argv[1])
+        if sys.argv[1]:
+            become_nobody(int(sys.argv[1]))
+        enter_namespaces()
         line.send(b"{}")
     except OSError as error:
         line.send(json.dumps({"error": str(error)}).encode())
         return
-    while True:
-        message, descriptors, _, _ = socket.recv_fds(line, 1 << 20, 8)
-        if not message:
-            break
-        answer: dict[str, Any] = {}
-        try:
-            request = json.loads(message)
-            if request["do"] == "mount":
-                unmount_tree(request["slot"])
-                mount_tree(request["slot"], request["layers"], request["size"], request["files"])
-            elif request["do"] == "unmount":
-                unmount_tree(request["slot"])
-            elif request["do"] == "spawn":
-                answer["pid"] = children.spawn(request, descriptors)
-            elif request["do"] == "kill":
-                children.kill(request["pid"])
-        except (OSError, subprocess.SubprocessError) as error:
-            answer["error"] = str(error)
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
-        line.send(json.dumps(answer).encode())
-    children.kill_all()
-    clean_up(sys.argv[1])
-
-
-def clean_up(folder: str) -> None:
-    """Remove the folder, whatever has become of the one who made it."""
-    for name in os.listdir(folder):
-        unmount_tree(f"{folder}/{name}")
-        with contextlib.suppress(OSError):
-            os.rmdir(f"{folder}/{name}")
-    _libc.umount2(folder.encode(), _MNT_DETACH)
-    with contextlib.suppress(OSError):
-        os.rmdir(folder)
+    Supervisor(line).serve()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,130 @@
+"""What is seen of this machine in bubblewrap: what Python, git, bash and the basic programs need, and nothing else.
+
+In particular no package of any Python, so that nobody finds the repository that is to be repaired, or a copy of it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, PYTHON, TOOLS
+
+_USR = Path("/usr")
+_DATA = (
+    "share/git-core", "share/terminfo", "share/zoneinfo", "share/i18n", "share/misc", "share/mime",
+    "libexec/git-core", "lib/git-core", "lib/locale", "lib/terminfo", "lib/file", "lib/klibc",
+)  # fmt: skip
+_SETTINGS = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime")
+_LIBRARIES = ("lib", "lib32", "lib64", "libx32")
+_PACKAGES = ("*-packages", "_bundled", "python-wheels")
+"""Folders of installed packages, or of archives of them."""
+_FOREIGN = (*_PACKAGES, "python*", "pypy*", "node_modules", "ruby*", "R", "jvm", "conda*", "cmake", "pkgconfig")
+"""Folders beside libraries that are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What is seen, by the place where it is seen.
+
+    Attributes:
+        sources: files and folders of this machine, by place.
+        links: targets by place.
+        hidden: folders that are empty, in what is seen otherwise.
+    """
+
+    sources: dict[str, Path] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    hidden: list[str] = field(default_factory=list)
+
+    def show(self, path: Path, place: str = "", hide: tuple[str, ...] = _PACKAGES, depth: int = 3) -> None:
+        """Let a file or folder be seen, less the folders whose names say that they hold something else."""
+        place = place or str(path)
+        if not path.exists() or place in self.sources:
+            return
+        self.sources[place] = path
+        if path.is_dir():
+            self.hidden.extend(f"{place}/{name}" for name in _matching(path, hide, depth))
+
+
+def _matching(folder: Path, patterns: tuple[str, ...], depth: int) -> Iterator[str]:
+    """Folders by these names, down to some depth."""
+    for entry in sorted(folder.iterdir()):
+        if entry.is_symlink() or not entry.is_dir():
+            continue
+        if any(fnmatch.fnmatch(entry.name, pattern) for pattern in patterns):
+            yield entry.name
+        elif depth > 1:
+            yield from (f"{entry.name}/{name}" for name in _matching(entry, patterns, depth - 1))
+
+
+@cache
+def system(tools: Path) -> System:
+    """What is seen here.
+
+    Args:
+        tools: the folder with pytest.
+    """
+    found = System()
+    for name in ("bin", "sbin", *_LIBRARIES):
+        if (top := Path("/", name)).is_symlink():
+            found.links[str(top)] = os.readlink(top)
+    roots = [path for path in (_USR, Path("/")) if path == _USR or not Path("/bin").is_symlink()]
+    for root in roots:
+        found.show(root / "bin")
+        for name in _LIBRARIES:
+            if not (root / name).is_symlink():
+                _show_libraries(found, root / name)
+    for name in _DATA:
+        found.show(_USR / name)
+    for name in _SETTINGS:
+        found.show(Path(name))
+    _show_python(found)
+    found.show(tools, f"{TOOLS}/packages", hide=())
+    found.links[f"{TOOLS}/bin/python"] = str(EXECUTABLE)
+    return found
+
+
+def _show_libraries(found: System, folder: Path) -> None:
+    """The libraries of a folder: all of it where they lie in it, else those of this kind of machine."""
+    if not folder.is_dir():
+        return
+    if (folder / "libc.so.6").exists():
+        found.show(folder, hide=_FOREIGN)
+        return
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            if "-linux-" in entry.name:
+                found.show(entry, hide=_FOREIGN)
+        elif entry.name.startswith("ld-"):
+            if entry.is_symlink():
+                found.links[str(entry)] = os.readlink(entry)
+            else:
+                found.show(entry)
+
+
+def _show_python(found: System) -> None:
+    """The interpreter and its standard library."""
+    if PYTHON != _USR:
+        found.show(PYTHON / "bin")
+    base = {"base": str(PYTHON), "platbase": str(PYTHON), "installed_base": str(PYTHON)}
+    folders = {Path(sysconfig.get_path(name, vars=base)) for name in ("stdlib", "platstdlib")}
+    for folder in sorted(folders):
+        if PYTHON != _USR:
+            others = tuple(
+                entry.name for entry in folder.parent.iterdir() if entry.is_dir() and Path(entry) not in folders
+            )
+            found.show(folder.parent, hide=(*_PACKAGES, *others), depth=1)
+            found.hidden.extend(f"{folder}/{name}" for name in _matching(folder, _PACKAGES, 3))
+            continue
+        if str(folder) in found.hidden:
+            found.hidden.remove(str(folder))
+        if str(folder.parent) in found.sources:
+            found.hidden.extend(f"{folder}/{name}" for name in _matching(folder, _PACKAGES, 3))
+        else:
+            found.show(folder)
