@@ -68,7 +68,7 @@ AFTERWARDS = {
     "tests that are gone": "rm -r tests && echo > tests",
     "names of all kinds": "touch 'a b' é.py $'\\xff.py' $'line\\nend.py'; echo > measures/größe.py",
     "a process": "sleep 1000 & disown",
-    "files that come and go": "(while :; do for i in 1 2 3; do echo > x$i; rm x$i; done; done) >/dev/null 2>&1 & disown",
+    "files that come and go": "(while :; do for i in 1 2 3; do echo > x$i; rm x$i; done; done) 2>/dev/null & disown",
     "an environment": "mkdir -p .venv/lib/x && touch .venv/lib/x/{1..1474}.py",
     "many products of a build": "mkdir -p a build && touch a/{1..1050}.o build/{1..1050}.o",
     "a large product": "head -c 6000000 /dev/zero > measures.tar",
