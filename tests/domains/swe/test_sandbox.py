@@ -26,7 +26,8 @@ from textagent_gym.domains.swe.sandbox import (
     make_sandbox,
 )
 from textagent_gym.domains.swe.sandbox.choose import ENGINES, SAFE
-from textagent_gym.domains.swe.sandbox.container import _connect, _sweep, connect, present, read_changes
+from textagent_gym.domains.swe.sandbox.container import _connect, _sweep, connect, present
+from textagent_gym.domains.swe.sandbox.tree import decode, encode
 from textagent_gym.errors import InvalidOptionError
 
 
@@ -310,20 +311,26 @@ def test_a_tree_in_an_image(name: str, tree: list[Path]) -> None:
 @pytest.mark.parametrize(
     ("answer", "changes"),
     [
-        (b'{"a": 2, "b/c": null}\nxy', {"a": b"xy", "b/c": None}),
+        (b'{"files": {"a": 2, "b/c": null}, "left_out": []}\nxy', {"a": b"xy", "b/c": None}),
         (b"", {}),
         (b"[]\n", {}),
-        (b'{"a": 3}\nxy', {}),
-        (b'{"a": -1}\nxy', {}),
-        (b'{"a": true}\nxy', {}),
-        (b'{"a": [1]}\nxy', {}),
-        (b'{"../a": null, "/b": null, "": null}\n', {}),
+        (b'{"files": {"a": 3}, "left_out": []}\nxy', {}),
+        (b'{"files": {"a": -1}, "left_out": []}\nxy', {}),
+        (b'{"files": {"a": true}, "left_out": []}\nxy', {}),
+        (b'{"files": {"a": [1]}, "left_out": []}\nxy', {}),
+        (b'{"files": {"../a": null, "/b": null, "": null, "c//d": 1, "./e": 0}, "left_out": []}\nx', {}),
         (b"[" * 100_000, {}),
     ],
     ids=range(9),
 )
 def test_what_a_container_tells_of_changes_is_not_believed_blindly(answer: bytes, changes: Changes) -> None:
-    assert read_changes(answer) == changes
+    assert decode(answer) == (changes, [])
+
+
+def test_changes_of_any_name_travel() -> None:
+    names = ["a\nb", "\udcff\udcfe", "\u00e9\U0001f600", '"', "-rf"]
+    files = {name: name.encode(errors="surrogateescape") for name in names} | {"gone": None}
+    assert decode(encode(files, ["x is y."])) == (files, ["x is y."])
 
 
 # What is kept in.

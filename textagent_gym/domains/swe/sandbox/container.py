@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textagent_gym.cache import cache_folder
-from textagent_gym.domains.swe.sandbox import keeper
+from textagent_gym.domains.swe.sandbox import keeper, seccomp, tree
 from textagent_gym.domains.swe.sandbox.base import (
     ROOT,
     Changes,
@@ -39,11 +39,11 @@ from textagent_gym.domains.swe.sandbox.base import (
     ShellSandbox,
     TreeChanges,
     ask_once,
-    check_path,
     converse,
     pack,
     wait_until_ready,
 )
+from textagent_gym.domains.swe.sandbox.bundle import bundle
 from textagent_gym.domains.swe.sandbox.toolbox import TOOLS, VERSION, toolbox, variables
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ _LABEL = "textagent-gym"
 _SPARE = 2
 _SECONDS = 120
 _STANDARD_OUTPUT = 1  # In the frames of a stream.
+_PYTHON = (
+    "for p in python3 /opt/miniconda3/bin/python3; do "
+    'if command -v $p >/dev/null; then exec $p -I -S -X utf8 -c "$0" "$@"; fi; done; echo no python3 >&2'
+)
+"""Runs a Python program, the shell's "$0", with the image's own Python."""
 
 
 class ContainerSandbox(ShellSandbox):
@@ -79,6 +84,8 @@ class ContainerSandbox(ShellSandbox):
         # Also runs where nobody calls `close`.
         self._release = weakref.finalize(self, self._pool.close)
         self._container: _Container | None = None
+        self._is_quiet = False
+        self._filter = self.filter.hex()
         self._environment: dict[str, str] = {}
 
     @property
@@ -103,69 +110,67 @@ class ContainerSandbox(ShellSandbox):
     def _image(self) -> str:
         return prepared(self._engine, present(self._engine, self._base))
 
+    @property
+    def filter(self) -> bytes:
+        """See `Sandbox.filter`: for the engine's machine."""
+        try:
+            return seccomp.seccomp_filter(str(self._engine.version().get("Arch")))
+        except ValueError as error:
+            raise SandboxError(str(error)) from error
+
     def _start_shell(self) -> Shell:
         assert self._container is not None
         # Of all processes, those of the agent go first where memory runs out.
-        line = "echo 900 2>/dev/null >/proc/self/oom_score_adj; exec bash --noprofile --norc 2>&1"
-        stream = self._container.execute(["bash", "-c", line], self._environment, ROOT)
+        line = f"echo 900 2>/dev/null >/proc/self/oom_score_adj; exec 2>&1; {_PYTHON}"
+        argv = ["/bin/sh", "-c", line, _shell_program(), self._filter]
+        stream = self._container.execute(argv, self._environment, ROOT)
         return Shell(stream.stdin, stream.stdout, self.limits.output)
 
     def _kill_shell(self) -> None:
+        self._is_quiet = False
         if self._container is not None:
             with contextlib.suppress(SandboxError):  # It has ended already.
                 self._container.ask("kill")
 
     def _resume(self) -> None:
-        pass
+        if self._is_quiet and self._container is not None:
+            self._is_quiet = False
+            self._container.ask("resume")
+
+    def _quiet(self) -> None:
+        """End what the agent has started, and let its shell stand still."""
+        if self._shell is None or self._is_quiet or self._container is None:
+            return
+        self._is_quiet = True
+        if not json.loads(self._container.ask("quiet"))["quiet"]:
+            self._end_shell()
 
     def changes(self, skip: Collection[str] = ()) -> TreeChanges:
         assert self._container is not None
-        return TreeChanges(read_changes(self._container.ask("changes")))
+        self._quiet()
+        files, left_out = tree.decode(self._container.ask("changes", skip=list(skip)))
+        return TreeChanges(files, tuple(left_out))
 
     def ask(
         self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
     ) -> Iterator[bytes | None]:
-        for question in questions:
-            yield self._asked(layers, files, program, question)
-
-    def _asked(self, layers: Sequence[Path], files: Changes, program: Path, question: Question) -> bytes | None:
-        container = self._pool.take(self._image())
+        self._quiet()
+        source, packed = program.read_text(encoding="utf-8"), pack(layers, files)
+        asked: _Asked | None = None
         try:
-            container.ask("unpack", pack(layers, files | question.files))
-            line = 'exec python -P -c "$0" 3 "$1" "$2" 3>&1 1>/dev/null 2>&1'
-            source = program.read_text(encoding="utf-8")
-            argv = ["bash", "-c", line, source, ROOT, self.filter.hex()]
-            stream = container.execute(argv, _variables({}), "/")
-            try:
-                wait_until_ready(stream.stdout)
-                return ask_once(stream.stdin, stream.stdout, question)
-            finally:
-                stream.close()
+            for question in questions:
+                if asked is None:
+                    asked = _Asked(self._pool.take(self._image()), packed, source, self._filter)
+                try:
+                    yield asked.answer(question)
+                except SandboxError:  # The question has ended the container.
+                    self._pool.discard(asked.container)
+                    asked = None
+                    yield None
         finally:
-            self._pool.discard(container)
-
-    def execute(
-        self,
-        layers: Sequence[Path],
-        files: Changes,
-        *,
-        program: Path,
-        message: bytes,
-        timeout: float,
-    ) -> bytes | None:
-        container = self._pool.take(self._image())
-        try:
-            container.ask("unpack", pack(layers, files))
-            line = 'exec python -P -c "$0" 3 "$1" 3>&1 1>/dev/null 2>&1'
-            source = program.read_text(encoding="utf-8")
-            stream = container.execute(["bash", "-c", line, source, ROOT], _variables({}), "/")
-            try:
-                wait_until_ready(stream.stdout)
-                return converse(stream.stdin, stream.stdout, message, timeout)
-            finally:
-                stream.close()
-        finally:
-            self._pool.discard(container)
+            if asked is not None:
+                asked.end()
+                self._pool.discard(asked.container)
 
     def close(self) -> None:
         with contextlib.suppress(SandboxError, OSError):
@@ -174,24 +179,45 @@ class ContainerSandbox(ShellSandbox):
         self._release()
 
 
-def read_changes(answer: bytes) -> Changes:
-    """The changes that a keeper tells of. An agent that is root may have had a hand in it: nothing odd is believed."""
-    line, _, rest = answer.partition(b"\n")
-    try:
-        lengths = sorted(json.loads(line).items())
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        return {}
-    found: Changes = {}
-    for name, length in lengths:
-        if length is not None and not (type(length) is int and 0 <= length <= len(rest)):
-            return {}
-        try:
-            check_path(name)
-        except SandboxError:
-            continue
-        found[name] = None if length is None else rest[:length]
-        rest = rest[length or 0 :]
-    return found
+class _Asked:
+    """A program in a container of its own that is asked about a tree.
+
+    Args:
+        container: a fresh one.
+        packed: the tree.
+        source: of the program.
+        filter: of system calls.
+    """
+
+    def __init__(self, container: _Container, packed: bytes, source: str, filter: str) -> None:
+        self.container = container
+        self._source = source
+        self._filter = filter
+        self._stream: _Stream | None = None
+        container.ask("tree", packed)
+
+    def answer(self, question: Question) -> bytes | None:
+        """See `Sandbox.ask`."""
+        self.container.ask("question", tree.encode(question.files))
+        if self._stream is None:
+            line = (
+                "echo 900 2>/dev/null >/proc/self/oom_score_adj; "
+                'exec python -P -c "$0" 3 "$1" "$2" 3>&1 1>/dev/null 2>&1'
+            )
+            argv = ["bash", "-c", line, self._source, ROOT, self._filter]
+            self._stream = self.container.execute(argv, _variables({}), "/")
+            wait_until_ready(self._stream.stdout)
+        answer = ask_once(self._stream.stdin, self._stream.stdout, question)
+        if answer is None:
+            self.end()
+            self.container.ask("kill")
+        return answer
+
+    def end(self) -> None:
+        """End the program."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
 
 class _Stream:
@@ -239,7 +265,14 @@ class _Stream:
 
 
 class _Container:
-    """A container that is running."""
+    """A container that is running.
+
+    Args:
+        engine: where.
+        limits: of it.
+        image: what it is made of.
+        own: the tree lies in the image, and is root's.
+    """
 
     def __init__(self, engine: docker.DockerClient, limits: Limits, image: str, *, own: bool) -> None:
         from docker.types import Ulimit
@@ -258,7 +291,7 @@ class _Container:
             ipc_mode="private",
             cap_drop=["ALL"],
             # Fewer than an engine gives by default, and for the first process: no command of an agent's user has any.
-            cap_add=["SETUID", "SETGID", *(["CHOWN", "DAC_OVERRIDE", "FOWNER"] if own else [])],
+            cap_add=["SETUID", "SETGID", *(["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL"] if own else [])],
             security_opt=["no-new-privileges"],
             read_only=not own,
             tmpfs=None if own else {ROOT: space, _HOME: space},
@@ -271,14 +304,9 @@ class _Container:
             ulimits=ulimits,
             auto_remove=True,
         )
-        source = Path(keeper.__file__).read_text(encoding="utf-8")
-        line = (
-            "for p in python3 /opt/miniconda3/bin/python3; do "
-            'if command -v $p >/dev/null; then exec $p -I -S -c "$0" "$@"; fi; done; echo no python3 >&2'
-        )
         made = self._api.create_container(
             image,
-            entrypoint=["/bin/sh", "-c", line, source],
+            entrypoint=["/bin/sh", "-c", _PYTHON, bundle(keeper, tree)],
             command=[ROOT, str(self._user)],
             user="0:0",
             stdin_open=True,
@@ -297,10 +325,10 @@ class _Container:
             self.remove()
             raise
 
-    def ask(self, request: str, data: bytes = b"") -> bytes:
+    def ask(self, request: str, data: bytes = b"", **arguments: Any) -> bytes:
         """Ask the keeper."""
         assert self._keeper is not None
-        message = json.dumps(request).encode() + b"\n" + data
+        message = json.dumps({"do": request, **arguments}).encode() + b"\n" + data
         answer = converse(self._keeper.stdin, self._keeper.stdout, message, _SECONDS)
         if answer is None:
             raise SandboxError("the container of the sandbox has ended")
@@ -518,6 +546,18 @@ def prepared(engine: docker.DockerClient, base: str) -> str:
     except _errors() as error:
         raise SandboxError(f"no image can be built on {base}: {error}") from error
     return str(image.id)
+
+
+@cache
+def _shell_program() -> str:
+    """A program that applies a filter of system calls, its first argument, and becomes bash."""
+    return Path(seccomp.__file__).read_text(encoding="utf-8") + (
+        "import os, signal, sys\n"
+        "for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python has not left them alone.\n"
+        "    signal.signal(number, signal.SIG_DFL)\n"
+        "apply(bytes.fromhex(sys.argv[1]))\n"
+        "os.execvp('bash', ['bash', '--noprofile', '--norc'])\n"
+    )
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, str]:

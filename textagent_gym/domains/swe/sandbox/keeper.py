@@ -1,13 +1,14 @@
 """The first process of a container: unpacks trees, says what has become of them, and ends what runs there.
 
-It is sent to the container as a text and runs with whatever Python 3.8 or later is in there. It answers requests on
-standard input, each a line of JSON and some bytes, and ends when that is closed, and the container with it. What it
-does to the tree it does as the agent's user.
+It is sent to the container as a text (see `bundle`) and runs with whatever Python 3.8 or later is in there. It answers
+requests on standard input, each a line of JSON and some bytes, and ends when that is closed, and the container with it.
+What it does to the agent's tree it does as the agent's user; a tree that programs are asked about is its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import io
 import json
 import os
@@ -15,11 +16,15 @@ import signal
 import stat
 import sys
 import tarfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-_LARGEST_FILE = 1 << 20
-_MOST_FILES = 2000
-_MOST_BYTES = 1 << 25
+from textagent_gym.domains.swe.sandbox import tree
+
+_TEMPORARY = ("/tmp", "/dev/shm")
+_PATIENCE = 3.0  # Seconds until what is stopped stands still, and what is killed has gone.
+_PR_SET_DUMPABLE = 4
 
 
 class Keeper:
@@ -33,77 +38,179 @@ class Keeper:
     def __init__(self, root: str, user: int) -> None:
         self.root = root
         self.user = user
-        self.noted: dict[str, tuple[int, int, int]] = {}
+        self.noted = tree.noted(root)
+        self.covered = Covered(root)
 
-    def answer(self, request: str, data: bytes) -> bytes:
-        """Do what is asked, as the agent's user, and return the bytes of the answer."""
+    def answer(self, request: dict[str, Any], data: bytes) -> bytes:
+        """Do what is asked, and return the bytes of the answer; the name of each request is that of a method."""
+        found: bytes | None = getattr(self, "do_" + request["do"])(data, request)
+        return found or b"{}"
+
+    @contextlib.contextmanager
+    def as_user(self) -> Iterator[None]:
+        """Be the agent's user."""
         os.setegid(self.user)
         os.seteuid(self.user)
         try:
-            if request == "unpack":
-                with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-                    tar.extraction_filter = getattr(tarfile, "tar_filter", None)  # Newer Pythons ask for one.
-                    tar.extractall(self.root)
-                self.noted = dict(self.files())
-            elif request == "kill":
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(-1, signal.SIGKILL)  # Never this process itself.
-            elif request == "changes":
-                return self.changes()
-            return b"{}"
+            yield
         finally:
             os.seteuid(0)
             os.setegid(0)
 
-    def files(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
-        """Plain files by path, with what changes when they do."""
-        for folder, _, names in os.walk(self.root):
-            for name in names:
-                path = os.path.join(folder, name)
-                try:
-                    status = os.lstat(path)
-                except OSError:
-                    continue
-                if stat.S_ISREG(status.st_mode):
-                    yield os.path.relpath(path, self.root), (status.st_ino, status.st_size, status.st_ctime_ns)
+    def do_unpack(self, data: bytes, request: Mapping[str, Any]) -> None:
+        """The agent's tree."""
+        with self.as_user():
+            unpack(data, self.root)
+            self.noted = tree.noted(self.root)
 
-    def changes(self) -> bytes:
-        """A line of JSON with the lengths of changed files by path, `None` for one that is gone; then their bytes."""
-        now = dict(self.files())
-        found: dict[str, int | None] = {name: None for name in self.noted if name not in now}
-        contents: list[tuple[str, bytes]] = []
-        total = 0
-        for name, status in sorted(now.items()):
-            if self.noted.get(name) == status:
+    def do_tree(self, data: bytes, request: Mapping[str, Any]) -> None:
+        """A tree that programs are asked about; nobody else may write to it."""
+        os.chmod(self.root, 0o755)
+        unpack(data, self.root)
+
+    def do_question(self, data: bytes, request: Mapping[str, Any]) -> None:
+        """Make everything ready for a question: no file of the last one, and those of this one."""
+        self.covered.take_back()
+        with self.as_user():
+            for folder in _TEMPORARY:
+                tree.empty(folder)
+        self.covered.put(tree.decode(data)[0])
+
+    def do_kill(self, data: bytes, request: Mapping[str, Any]) -> None:
+        """End all processes of the agent's user, and wait for their end."""
+        deadline = time.monotonic() + _PATIENCE
+        with self.as_user():
+            while True:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(-1, signal.SIGKILL)  # Never this process itself.
+                if not list(processes()) or time.monotonic() > deadline:
+                    return
+                time.sleep(0.001)
+
+    def do_quiet(self, data: bytes, request: Mapping[str, Any]) -> bytes:
+        """End all processes of the agent's user but the shell, which stands still then."""
+        deadline = time.monotonic() + _PATIENCE
+        with self.as_user():
+            while time.monotonic() < deadline:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(-1, signal.SIGSTOP)  # At once, so that no fork escapes.
+                alive = list(processes())
+                others = [pid for pid, parent in alive if parent != 0]
+                for pid in others:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGKILL)
+                if not others and all(stands_still(pid) for pid, _ in alive):
+                    return b'{"quiet": true}'
+                time.sleep(0.001)
+        self.do_kill(data, request)
+        return b'{"quiet": false}'
+
+    def do_resume(self, data: bytes, request: Mapping[str, Any]) -> None:
+        """Let the shell go on."""
+        with self.as_user(), contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGCONT)
+
+    def do_changes(self, data: bytes, request: Mapping[str, Any]) -> bytes:
+        """What has become of the agent's tree."""
+        with self.as_user():
+            return tree.encode(*tree.noted_changes(self.root, self.noted, self.root, request["skip"]))
+
+
+class Covered:
+    """Files that lie over a tree for a while.
+
+    Args:
+        root: of the tree, which nobody else writes to.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.names: list[str] = []
+        self.made: list[str] = []
+        self.before: dict[str, tuple[int, bytes | str]] = {}
+
+    def put(self, files: Mapping[str, bytes | None]) -> None:
+        """Write files over the tree."""
+        self.names = list(files)
+        for name in files:
+            parts = name.split("/")
+            for count in range(1, len(parts)):
+                parent = "/".join(parts[:count])
+                if not os.path.lexists(os.path.join(self.root, parent)):
+                    self.made.append(parent)
+                    break
+                self._note(parent)
+            for folder, folders, inner in os.walk(os.path.join(self.root, name)):
+                for path in (*folders, *inner):
+                    self._note(os.path.relpath(os.path.join(folder, path), self.root))
+            self._note(name)
+        tree.write_files(self.root, files)
+
+    def _note(self, name: str) -> None:
+        path = os.path.join(self.root, name)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            mode = os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
+                self.before.setdefault(name, (mode, os.readlink(path)))
+            elif stat.S_ISREG(mode):
+                with open(path, "rb") as stream:
+                    self.before.setdefault(name, (mode, stream.read()))
+
+    def take_back(self) -> None:
+        """Make the tree what it was."""
+        for name in (*self.names, *self.made, *self.before):
+            path = os.path.join(self.root, name)
+            if os.path.isdir(path) and not os.path.islink(path):
+                tree.empty(path)
+                os.rmdir(path)
+            else:
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    os.unlink(path)
+        for name, (mode, content) in self.before.items():
+            path = os.path.join(self.root, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if isinstance(content, str):
+                os.symlink(content, path)
                 continue
-            content = self.read(os.path.join(self.root, name))
-            if content is not None and len(contents) < _MOST_FILES and total + len(content) <= _MOST_BYTES:
-                found[name] = len(content)
-                contents.append((name, content))
-                total += len(content)
-            elif name in self.noted:
-                found[name] = None
-        contents.sort()
-        return json.dumps(found).encode() + b"\n" + b"".join(content for _, content in contents)
+            with open(path, "wb") as stream:
+                stream.write(content)
+            os.chmod(path, stat.S_IMODE(mode))
+        self.names, self.made, self.before = [], [], {}
 
-    def read(self, path: str) -> bytes | None:
-        """Content of a plain file, or `None` if it is none, too large or not to be read."""
-        try:
-            file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return None
-        with os.fdopen(file, "rb") as stream:
-            status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_FILE:
-                return None
-            return stream.read(_LARGEST_FILE)
+
+def unpack(data: bytes, root: str) -> None:
+    """Unpack an archive of ours."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        tar.extraction_filter = getattr(tarfile, "tar_filter", None)  # Newer Pythons ask for one.
+        tar.extractall(root)
+
+
+def processes() -> Iterator[tuple[int, int]]:
+    """Processes but this one that have not ended, and their parents: 0 for what was started from outside."""
+    for name in os.listdir("/proc"):
+        if name.isdigit() and name != "1":
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                words = file.read().rpartition(b")")[2].split()
+                if words[0] not in (b"Z", b"X"):
+                    yield int(name), int(words[1])
+
+
+def stands_still(pid: int) -> bool:
+    """All threads of a process have been stopped, or it has ended."""
+    states = set()
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{name}/stat", "rb") as file:
+                states.add(file.read().rpartition(b")")[2].split()[0])
+    return states <= {b"T", b"Z", b"X"}
 
 
 def main() -> None:
     """Answer until the other side is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Whoever ends up here as an orphan is let go.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # Nobody reads our memory, or writes to our descriptors.
     keeper = Keeper(sys.argv[1], int(sys.argv[2]))
-    keeper.noted = dict(keeper.files())
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     data = b""
     while True:
@@ -115,8 +222,8 @@ def main() -> None:
         line, _, rest = requests.read(int.from_bytes(head, "big")).partition(b"\n")
         try:
             data = keeper.answer(json.loads(line.decode()), rest)
-        except (OSError, tarfile.TarError, ValueError) as error:
-            data = json.dumps({"error": str(error)}).encode()
+        except Exception as error:  # noqa: BLE001 (whatever an agent has done to its tree)
+            data = json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()
 
 
 if __name__ == "__main__":

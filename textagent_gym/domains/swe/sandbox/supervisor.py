@@ -205,7 +205,9 @@ class Children:
         # Numbers that nothing else here uses.
         extra = [os.dup2(descriptor, ANSWER) for descriptor in descriptors[2:3]]
         if request["filter"]:
-            extra.append(os.dup2(_in_memory(bytes.fromhex(request["filter"])), FILTER))
+            program = _in_memory(bytes.fromhex(request["filter"]))
+            extra.append(os.dup2(program, FILTER))
+            os.close(program)
         process = subprocess.Popen(
             request["argv"],
             stdin=descriptors[0],
@@ -326,29 +328,21 @@ def _is_alone(first: int, deadline: float = 0.0) -> bool:
 
 
 def _kill_others(first: int) -> bool:
-    """Kill all processes of a namespace but its first, at once: a child of ours goes there to do it."""
-    try:
-        theirs = os.open(f"/proc/{first}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        if _libc.setns(theirs, _CLONE_NEWPID) != 0:
-            return False
+    """Kill all processes of a namespace but its first, at once: a grandchild of ours goes there to do it."""
+    child = os.fork()
+    if child == 0:
+        status = 1
         try:
-            child = os.fork()
-            if child == 0:
-                with contextlib.suppress(OSError):
+            namespace = os.open(f"/proc/{first}/ns/pid", os.O_RDONLY)
+            if _libc.setns(namespace, _CLONE_NEWPID) == 0:  # There is no way back; whom we start now is there.
+                grandchild = os.fork()
+                if grandchild == 0:
                     os.kill(-1, signal.SIGKILL)
-                os._exit(0)
+                    os._exit(0)
+                status = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
         finally:
-            _check(_libc.setns(own, _CLONE_NEWPID), "setns")
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    except OSError:
-        return False
-    finally:
-        os.close(theirs)
-        os.close(own)
+            os._exit(abs(status))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 class Supervisor:
