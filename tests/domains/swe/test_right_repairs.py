@@ -85,7 +85,9 @@ def env(request: pytest.FixtureRequest) -> Iterator[gymnasium.Env[str, str]]:
 
 
 @pytest.mark.parametrize("command", AFTERWARDS.values(), ids=AFTERWARDS)
-def test_a_right_repair_is_paid(env: gymnasium.Env[str, str], task: SWETask, command: str) -> None:
+def test_a_right_repair_is_paid(
+    env: gymnasium.Env[str, str], task: SWETask, command: str, caplog: pytest.LogCaptureFixture
+) -> None:
     env.reset(options={"task": task.id})
     (repair, _) = env.unwrapped.oracle()
     said, *_, info = env.step(repair)
@@ -94,6 +96,7 @@ def test_a_right_repair_is_paid(env: gymnasium.Env[str, str], task: SWETask, com
     assert "exit status" not in said, said
     said, reward, terminated, _, info = env.step(bash("submit"))
     assert (reward, terminated, info["success"]) == (1.0, True, True), (said, env.unwrapped.last_grade)
+    assert "takes its place" not in caplog.text
 
 
 @pytest.mark.parametrize("command", ["a draft", "a module named like a test", "broken tests", "settings of its own"])

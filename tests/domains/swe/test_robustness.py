@@ -204,7 +204,9 @@ TREES = {
 
 @pytest.mark.parametrize("sandbox", ["auto", "process"])
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
-def test_every_tree_is_graded_and_worth_nothing(make: Make, tree: str, sandbox: str) -> None:
+def test_every_tree_is_graded_and_worth_nothing(
+    make: Make, tree: str, sandbox: str, caplog: pytest.LogCaptureFixture
+) -> None:
     env = make(sandbox=sandbox, command_timeout=30.0)
     env.reset(options={"task_index": 0})
     env.step(bash(tree))
@@ -216,6 +218,7 @@ def test_every_tree_is_graded_and_worth_nothing(make: Make, tree: str, sandbox: 
     for action in env.unwrapped.oracle():
         *_, info = env.step(action)
     assert info["success"]
+    assert "takes its place" not in caplog.text
 
 
 def test_a_flood_of_processes_is_graded(make: Make) -> None:
@@ -291,12 +294,13 @@ def scripted(monkeypatch: pytest.MonkeyPatch, task: Any) -> Callable[..., tuple[
     return one
 
 
-def test_a_sandbox_that_is_lost_in_a_command_is_replaced_once(scripted: Any) -> None:
+def test_a_sandbox_that_is_lost_in_a_command_is_replaced_once(scripted: Any, caplog: Any) -> None:
     env, kind = scripted()
     kind.broken = ("run",)
     said, reward, terminated, truncated, _ = env.step(bash("ls"))
     assert "The sandbox has ended, and with it all that was changed" in said
     assert (reward, terminated, truncated, kind.made) == (0.0, False, False, 2)
+    assert "a new one takes its place: gone" in caplog.text
     assert env.step(bash("ls"))[0] == "done"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, 
 from textagent_gym.tasks import TaskSource
 from textagent_gym.terminal import visible
 
+_log = logging.getLogger("textagent_gym.swe")
 _LONGEST_ACTION = 200_000
 _MOST_TIMEOUTS = 3  # Gradings of an episode that may run out of time; a fourth would cost minutes once more.
 _MOST_SENTENCES = 10  # Lines about what does not count; a folder of build products would fill the observation.
@@ -154,7 +156,10 @@ class SWEEnv(TextEnv[RepairTaskT]):
     def _begin(self, task: RepairTaskT) -> str:
         try:
             self._enter(task)
-        except _SANDBOX_FAILURES:
+        except _SANDBOX_FAILURES as error:
+            if self._sandbox is None:  # None can be made.
+                raise
+            _log.warning("A sandbox has failed, and a new one takes its place: %s", visible(str(error)))
             self._end_sandboxes()
             self._enter(task)
         self.last_grade = None
@@ -194,20 +199,23 @@ class SWEEnv(TextEnv[RepairTaskT]):
         """Run a command; where the sandbox fails, there is a new one afterwards, with the tree of the beginning."""
         try:
             return self._run(text)
-        except _SANDBOX_FAILURES:
-            self._renew()
+        except _SANDBOX_FAILURES as error:
+            self._renew(error)
             return Result("[The sandbox has ended, and with it all that was changed.]", None)
 
     def _run(self, text: str) -> Result:
         """Run a command in the agent's shell."""
         return self.sandbox.run(text, self.command_timeout)
 
-    def _renew(self) -> None:
-        """A new sandbox with the tree of the beginning.
+    def _renew(self, error: Exception) -> None:
+        """A new sandbox with the tree of the beginning, in the place of one that has failed.
 
         Raises:
             SandboxError: this machine cannot have one.
         """
+        _log.warning(
+            "The sandbox of %s has failed, and a new one takes its place: %s", self.task.id, visible(str(error))
+        )
         with contextlib.suppress(*_SANDBOX_FAILURES):
             self._end_sandboxes()
         self._enter(self.task)
@@ -258,8 +266,8 @@ class SWEEnv(TextEnv[RepairTaskT]):
         """
         try:
             return self._source_changes()
-        except _SANDBOX_FAILURES:
-            self._renew()
+        except _SANDBOX_FAILURES as error:
+            self._renew(error)
             counted, _ = self._source_changes()
             return SourceChanges(counted, ("The sandbox has ended, and with it all that was changed.",))
 
@@ -278,8 +286,8 @@ class SWEEnv(TextEnv[RepairTaskT]):
         for _ in range(2):
             try:
                 return self._run_tests(changes)
-            except _SANDBOX_FAILURES:
-                self._renew()
+            except _SANDBOX_FAILURES as error:
+                self._renew(error)
         self._run_tests(_HARMLESS)  # Raises where it is not the changes that are to blame.
         return Grade(missing=tuple(self.task.fail_to_pass))
 
