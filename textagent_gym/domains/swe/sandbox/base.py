@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import platform
 import secrets
@@ -16,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from textagent_gym.domains.swe.sandbox import visible
 from textagent_gym.domains.swe.sandbox.seccomp import seccomp_filter
 from textagent_gym.domains.swe.sandbox.tree import is_path
 from textagent_gym.errors import TextAgentError
@@ -28,6 +30,7 @@ Changes = dict[str, bytes | None]
 
 _LONGEST_ANSWER = 1 << 22
 _NONCE = 16
+_SEARCH_SECONDS = 600.0
 
 
 class SandboxError(TextAgentError, RuntimeError):
@@ -184,6 +187,18 @@ class Sandbox(ABC):
             an iterator over the answers, of 4 MiB at most; `None` where the time was up or the program has ended. It is
             started afresh then.
         """
+
+    def search(self, texts: Sequence[bytes]) -> list[str]:
+        """Files that are seen in the sandbox beside the tree, and contain one of some texts. Takes seconds.
+
+        Raises:
+            SandboxError: there is no answer.
+        """
+        question = Question(json.dumps([text.hex() for text in texts]).encode(), _SEARCH_SECONDS)
+        answer = next(iter(self.ask((), {}, program=Path(visible.__file__), questions=[question])))
+        if answer is None:
+            raise SandboxError("what is seen in the sandbox cannot be searched")
+        return [str(path) for path in json.loads(answer)]
 
     def execute(
         self, layers: Sequence[Path], files: Changes, *, program: Path, message: bytes, timeout: float
