@@ -46,7 +46,8 @@ def counted(changes: Changes) -> Changes:
         "measures/self_test.py",
         "measures/test_bench.py",
         "x_test.py",
-        "tests.py",
+        "test_all_of_it.py",
+        "measures/tests.py",
         "measures/inner/tested.py",
         "measures/data/tox/ini.txt",
         "README.md",
@@ -84,6 +85,10 @@ def test_source_counts_whatever_its_name(name: str) -> None:
         "tests",
         "checks",
         "measures/inner/tests",
+        "tests.py",
+        "measures/inner/tests.py",
+        "test_all/__init__.py",
+        "conftest/__init__.py",
     ],
 )
 @pytest.mark.parametrize("content", [b"x = 1\n", None])

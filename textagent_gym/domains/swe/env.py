@@ -36,7 +36,7 @@ from textagent_gym.terminal import visible
 
 _log = logging.getLogger("textagent_gym.swe")
 _LONGEST_ACTION = 200_000
-_MOST_TIMEOUTS = 3  # Gradings of an episode that may run out of time; a fourth would cost minutes once more.
+_MOST_FAILED_GRADINGS = 3  # In an episode: each of them may take minutes.
 _MOST_SENTENCES = 10  # Lines about what does not count; a folder of build products would fill the observation.
 _HARMLESS: Changes = {"a-file-that-nobody-reads.txt": b""}
 _SANDBOX_FAILURES = (SandboxError, OSError, RecursionError)
@@ -124,7 +124,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
         self._sandbox: Sandbox | None = None
         self._graded: Changes = {}
         self._left_out: tuple[str, ...] = ()
-        self._timeouts = 0
+        self._failed_gradings = 0
         self._open = ("", 1)  # The file that the editor shows, and the line it begins at.
 
     # What a kind of tasks writes; its `_oracle` too.
@@ -165,7 +165,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
         self.last_grade = None
         self._graded = {}
         self._left_out = ()
-        self._timeouts = 0
+        self._failed_gradings = 0
         self._open = ("", 1)
         return f"{visible(task.problem)}\n\n{instructions(self.tools, self.action_format)}"
 
@@ -256,7 +256,6 @@ class SWEEnv(TextEnv[RepairTaskT]):
         if changes != self._graded:
             self._graded = changes
             self.last_grade = self._grade_or_failure(changes)
-            self._timeouts += self.last_grade.timed_out
 
     def _changes_or_nothing(self) -> SourceChanges:
         """What the agent has made of source files: nothing, where that cannot be read and a fresh tree can.
@@ -285,16 +284,21 @@ class SWEEnv(TextEnv[RepairTaskT]):
         """
         for _ in range(2):
             try:
-                return self._run_tests(changes)
+                result = self._run_tests(changes)
+                self._failed_gradings += result.timed_out
+                return result
             except _SANDBOX_FAILURES as error:
                 self._renew(error)
         self._run_tests(_HARMLESS)  # Raises where it is not the changes that are to blame.
+        self._failed_gradings += 1
         return Grade(missing=tuple(self.task.fail_to_pass))
 
     @property
     def _is_lost(self) -> bool:
         """What was graded last ends the episode: who forges reports, or lets them wait, gets no other try."""
-        return self.last_grade is not None and (bool(self.last_grade.forged) or self._timeouts >= _MOST_TIMEOUTS)
+        return self.last_grade is not None and (
+            bool(self.last_grade.forged) or self._failed_gradings >= _MOST_FAILED_GRADINGS
+        )
 
     def _credit(self) -> int:
         return self.last_grade.credit if self.last_grade is not None else 0
@@ -392,17 +396,7 @@ class SWERepairEnv(SWEEnv[SWETask]):
         return source_changes(changes, repository.test_files, repository.files, sources=repository.package.sources)
 
     def _run_tests(self, changes: Changes) -> Grade:
-        task = self.task
-        return grade(
-            self.sandbox,
-            task.source_layers,
-            changes,
-            fail_to_pass=task.fail_to_pass,
-            pass_to_pass=task.pass_to_pass,
-            tests=task.repository.test_texts,
-            twins=task.twins,
-            paths=task.repository.package.paths,
-        )
+        return grade(self.sandbox, self.task.graded_layers, changes, self.task.exam)
 
     def _oracle(self) -> tuple[str, ...] | None:
         """The repair, a command for each place, whatever the agent has made of the files."""

@@ -2,7 +2,7 @@
 
 Protected is what decides on tests *in the task's own tree*: its tests, whatever lies in its folders of tests, and
 everywhere the settings of pytest, start-up files, compiled files, and what tools keep for themselves, `.git` above all.
-A module of the agent's own is source by whatever name, as long as it is in none of these places.
+A module of the agent's own is source by whatever name, as long as it is in none of these places and takes none of them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|tests)\.py$")
 _TEST_FOLDERS = ("test", "tests")
 _UNKNOWN_TEST_FOLDERS = (*_TEST_FOLDERS, "testing")
 _SETTINGS = (
-    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
-    ".coveragerc", "sitecustomize", "sitecustomize.py", "usercustomize", "usercustomize.py", "*.pth",
+    "conftest", "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg",
+    "pyproject.toml", ".coveragerc", "sitecustomize", "sitecustomize.py", "usercustomize", "usercustomize.py", "*.pth",
 )  # fmt: skip
 PRODUCT_FOLDERS = (".git", ".hg", ".svn", "__pycache__", ".pytest_cache")
 """Folders that tools keep for themselves, which nobody has to look into."""
@@ -120,19 +120,21 @@ def source_changes(
     >>> sorted(source_changes(changes, ["tests/test_a.py"], ["a.py", "tests/test_a.py"]).counted)
     ['a.py', 'a_test.py']
     >>> source_changes(changes).left_out[-1]
-    'a_test.py is a test or stands among tests, which stay as they are.'
+    'a_test.py belongs to the tests, which stay as they are.'
     """
     known = None if tree_files is None else frozenset(tree_files)
     tree = known or frozenset()
-    tests = frozenset(test_files)
-    folders = folders_of_tests(tree | tests, sources)
+    own = frozenset((*test_files, *filter(is_named_as_a_test, tree)))
+    folders = folders_of_tests(tree | own, sources)
 
     def is_protected(name: str) -> bool:
         if known is None and (is_named_as_a_test(name) or _is_among_tests(name)):
             return True
-        places = (name, *_parents(name))
-        is_own = name in tree and is_named_as_a_test(name)
-        return is_own or not folders.isdisjoint(places) or not tests.isdisjoint(places)
+        # A module hides a folder of its name, and a package a module.
+        places = {
+            other for place in (name, *_parents(name)) for other in (place, f"{place}.py", place.removesuffix(".py"))
+        }
+        return not (folders.isdisjoint(places) and own.isdisjoint(places))
 
     counted: Changes = {}
     left_out: list[str] = []
@@ -142,7 +144,7 @@ def source_changes(
         if any(_A_SETTING.match(part) for part in name.lower().split("/")):
             left_out.append(f"{_shown(name)} is a setting or a start-up file, and these stay as they are.")
         elif is_protected(name):
-            left_out.append(f"{_shown(name)} is a test or stands among tests, which stay as they are.")
+            left_out.append(f"{_shown(name)} belongs to the tests, which stay as they are.")
         else:
             counted[name] = content
     out_of_place = list(_out_of_place(counted, tree))

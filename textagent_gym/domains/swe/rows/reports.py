@@ -136,8 +136,7 @@ def read_log(row: Row, log: str) -> Grade:
         file.flush()
         report = get_eval_report(spec, prediction, file.name, include_tests_status=True)[row.instance_id]
     if not report["patch_successfully_applied"]:
-        reason = report.get("infra_failure_reason")
-        return Grade(missing=row.fail_to_pass, forged=f"swebench finds no result{f': {reason}' if reason else ''}")
+        return Grade(missing=row.fail_to_pass)  # No result, as after an error in a draft.
     status = report["tests_status"]
     return Grade(
         repaired=tuple(status["FAIL_TO_PASS"]["success"]),
