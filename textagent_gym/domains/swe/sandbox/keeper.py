@@ -72,6 +72,7 @@ class Keeper:
         """Make everything ready for a question: no file of the last one, and those of this one."""
         self.covered.take_back()
         with self.as_user():
+            end_others()
             for folder in _TEMPORARY:
                 tree.empty(folder)
         self.covered.put(tree.decode(data)[0])
@@ -193,6 +194,19 @@ def processes() -> Iterator[tuple[int, int]]:
                 words = file.read().rpartition(b")")[2].split()
                 if words[0] not in (b"Z", b"X"):
                     yield int(name), int(words[1])
+
+
+def end_others() -> None:
+    """End all processes of the user but those that were started from outside, and wait for their end."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        others = [pid for pid, parent in processes() if parent != 0]
+        if not others:
+            return
+        for pid in others:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.001)
 
 
 def stands_still(pid: int) -> bool:

@@ -189,8 +189,13 @@ class Tree:
                 if entry.name not in self.skip:
                     yield entry.name
 
-    def content(self, path: str) -> bytes | None:
-        """Of a plain file, or `None` if it is none, cannot be read or is too large."""
+    def content(self, path: str, room: int) -> bytes | None:
+        """Of a plain file, or `None` if it is none, cannot be read or is too large.
+
+        Args:
+            path: of the file.
+            room: bytes that are left for all.
+        """
         try:
             descriptor = self.open(path, _FILE)
         except OSError:
@@ -203,8 +208,11 @@ class Tree:
             if status.st_size > LARGEST_FILE:
                 self.leave_out(path, f"is larger than {LARGEST_FILE >> 20} MiB")
                 return None
+            if status.st_size > room:
+                self.leave_out(path, f"is left out: all changes may be {MOST_BYTES >> 20} MiB at most")
+                return None
             try:
-                return stream.read(LARGEST_FILE)
+                return stream.read(status.st_size)
             except OSError:
                 return None
 
@@ -299,10 +307,7 @@ class Reading:
         if not known and (self._new >= MOST_NEW_FILES or self.tree.is_late()):
             self.tree.leave_out(path, "is one new file too many")
             return
-        content = self.tree.content(source)
-        if content is not None and self._bytes + len(content) > MOST_BYTES:
-            self.tree.leave_out(path, f"is left out: all changes may be {MOST_BYTES >> 20} MiB at most")
-            content = None
+        content = self.tree.content(source, MOST_BYTES - self._bytes)
         if content is None:
             return
         self._new += not known

@@ -1,0 +1,579 @@
+"""What sandboxes withstand of somebody who has read their source: each attack is one that was tried, or a variation."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.domains.swe.conftest import open_sandbox
+from tests.domains.swe.test_sandbox import ECHO
+from textagent_gym.domains.swe.sandbox import Question, Sandbox
+from textagent_gym.domains.swe.sandbox.base import copy_layers, pack
+from textagent_gym.domains.swe.sandbox.seccomp import seccomp_filter
+from textagent_gym.domains.swe.sandbox.tree import LARGEST_FILE, MOST_BYTES, MOST_NEW_FILES, empty, write_files
+
+SKIP = (".git", "__pycache__")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> list[Path]:
+    """A package in one layer, with a mistake over it in another."""
+    files = {
+        "secret-of-the-task/pkg/a.py": "wrong = 1\n",
+        "bottom/pkg/__init__.py": "",
+        "bottom/pkg/a.py": "right = 1\n",
+        "bottom/pkg/deep/b.py": "b = 1\n",
+        "bottom/setup.cfg": "[x]\n",
+        "bottom/.git/HEAD": "ref\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return [tmp_path / "secret-of-the-task", tmp_path / "bottom"]
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> Path:
+    (tmp_path / "echo.py").write_text(ECHO)
+    return tmp_path / "echo.py"
+
+
+def python(code: str) -> str:
+    """A command that runs Python."""
+    return f"python - <<'END'\n{textwrap.dedent(code)}\nEND"
+
+
+# Reading the tree: whatever is done to it, the repair is found, and nothing raises.
+
+REPAIR = "echo 'right = 2' > pkg/a.py; "
+"""Comes first in each attack."""
+
+TREES = {
+    "nested folders": python("""
+        import os
+        for _ in range(1200):
+            os.mkdir("d"); os.chdir("d")
+        open("x", "w").close()"""),
+    "nested folders with long names": python("""
+        import os
+        for _ in range(60):
+            os.mkdir("d" * 200); os.chdir("d" * 200)
+        open("x", "w").close()"""),
+    "sparse files": "for i in $(seq 300); do truncate -s 1M s$i; done",
+    "many sparse files": python("""
+        import os
+        for i in range(2000):
+            with open(f"s{i}", "w") as f: f.truncate(1 << 20)"""),
+    "a sparse file of 200 GB": "truncate -s 200G big || true",
+    "many files": python("""
+        import os
+        for i in range(3000):
+            os.makedirs(f"0/{i % 7}", exist_ok=True); open(f"0/{i % 7}/{i}.py", "w").close()"""),
+    "modes": "mkdir -p m/n && echo x > m/n/x && chmod 000 m/n/x m/n m pkg/deep pkg . || true",
+    "the mode of the file": "chmod 000 pkg/a.py",
+    "a mode that lists and does not enter": "mkdir l; echo 1 > l/x; chmod 400 l pkg/deep",
+    "odd names": python(r"""
+        for name in (b"\n", b"\xff\xfe", b"a b", b"-rf", b'"', "\u00e9".encode(), b"\x1b[31m", b"'", b"x" * 255):
+            with open(name, "w") as f: f.write("1")"""),
+    "fifos and sockets": python("""
+        import os, socket
+        os.mkfifo("fifo"); socket.socket(socket.AF_UNIX).bind("socket")"""),
+    "links everywhere": "ln -s / root; ln -s /proc proc; ln -s . self; ln -s .. up; ln -s loop loop; ln -s l2 l1; ln -s l1 l2",
+    "links to folders in folders": python("""
+        import os
+        for i in range(12):
+            os.mkdir(f"f{i}")
+        for i in range(11):
+            for j in "abcd":
+                os.symlink(f"../f{i + 1}", f"f{i}/{j}")
+        open("f11/x.py", "w").close()"""),
+    "files that come and go": "(while :; do for i in 1 2 3 4 5 6 7 8; do echo x > t$i; mkdir u$i; rm -r t$i u$i; done; done) &",
+    "folders that become files": "(while :; do mkdir -p q/r; echo x > q/r/s; rm -r q; echo x > q; rm q; done) &",
+    "writers that go on": "(while :; do echo 'spoilt = 1' > pkg/b.py; done) & (exec python -c 'while 1: pass') &",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", TREES.values(), ids=TREES)
+def test_a_repair_is_found_in_any_tree(sandbox: Sandbox, tree: list[Path], attack: str) -> None:
+    sandbox.begin(tree, {})
+    sandbox.run(REPAIR + attack, 30)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.monotonic()
+    for _ in range(2):
+        changes = sandbox.changes(SKIP)
+        assert changes.files["pkg/a.py"] == b"right = 2\n"
+    assert time.monotonic() - began < 30
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400 << 10  # KiB.
+    assert sum(len(content or b"") for content in changes.files.values()) <= MOST_BYTES
+    assert len(changes.files) <= MOST_NEW_FILES + 10
+    assert len(changes.left_out) <= 10
+    sandbox.run("chmod 755 . 2>/dev/null; true", 10)
+    sandbox.begin(tree, {})
+    assert sandbox.changes(SKIP).files == {}
+    assert sandbox.run("cat pkg/a.py", 10).output == "wrong = 1\n"
+
+
+SWAPS = {
+    "a folder becomes a file": ("rm -rf pkg; echo x > pkg", {"pkg": b"x\n"}),
+    "a file becomes a folder": ("rm setup.cfg; mkdir setup.cfg; echo x > setup.cfg/x.py", {"setup.cfg/x.py": b"x\n"}),
+    "a folder becomes a link": ("mv pkg p; ln -s p pkg", {"pkg/deep/b.py": b"b = 1\n", "p/a.py": b"wrong = 1\n"}),
+    "a file becomes a link": ("mv pkg/a.py pkg/c.py; ln -s c.py pkg/a.py", {"pkg/a.py": b"wrong = 1\n"}),
+    "an absolute link": ("mv pkg/a.py c.py; ln -s $PWD/c.py pkg/a.py", {"pkg/a.py": b"wrong = 1\n"}),
+    "a link to a link": ("ln -s setup.cfg x; ln -s ../x pkg/y", {"pkg/y": b"[x]\n", "x": b"[x]\n"}),
+    "a link out of the tree": ("rm pkg/a.py; ln -s /etc/ld.so.cache pkg/a.py", {"pkg/a.py": None}),
+    "a link out and back": ("ln -s ../../../../$PWD/setup.cfg pkg/y", {}),
+    "a folder comes back": ("rm -r pkg/deep; mkdir pkg/deep; echo 1 > pkg/deep/c", {"pkg/deep/b.py": None, "pkg/deep/c": b"1\n"}),
+    "a large module": ("head -c 3000000 /dev/zero > pkg/a.py", {"pkg/a.py": bytes(3_000_000)}),
+    "a fifo": ("rm pkg/a.py; mkfifo pkg/a.py", {"pkg/a.py": None}),
+    "what is skipped": ("echo x > .git/HEAD; mkdir pkg/__pycache__; echo x > pkg/__pycache__/a", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "expected"), SWAPS.values(), ids=SWAPS)
+def test_what_replaces_what_can_be_applied(
+    sandbox: Sandbox, tree: list[Path], echo: Path, tmp_path: Path, command: str, expected: dict[str, bytes | None]
+) -> None:
+    sandbox.begin(tree, {})
+    assert sandbox.run(command, 20).status == 0
+    files = sandbox.changes(SKIP).files
+    assert {name: files.get(name, b"missing") for name in expected} == expected
+    assert expected or files == {}
+    gone = [name for name, content in files.items() if content is None]
+    assert list(files)[: len(gone)] == gone
+    copy = tmp_path / "copy"
+    copy_layers(tree, copy)
+    write_files(str(copy), files)
+    look = "import os; print(sorted(os.path.join(f, n) for f, _, ns in os.walk('.') for n in ns))"
+    listed = [f"./{path.relative_to(copy)}" for path in copy.rglob("*") if path.is_file()]
+    answers = list(sandbox.ask(tree, files, program=echo, questions=[Question(look.encode(), 20)]))
+    answers += list(sandbox.ask(tree, {}, program=echo, questions=[Question(look.encode(), 20, files)]))
+    assert answers == [f"{sorted(listed)}\n".encode()] * 2
+    pack(tree, files)
+
+
+def test_what_is_left_out_is_said(sandbox: Sandbox, tree: list[Path]) -> None:
+    sandbox.begin(tree, {})
+    sandbox.run("truncate -s 5M data.bin; ln -s /etc/passwd out; mkfifo pipe", 10)
+    found = sandbox.changes(SKIP)
+    assert found.files == {}
+    assert sorted(found.left_out) == [
+        "data.bin is larger than 4 MiB.",
+        "out is a link to something that is not in the repository.",
+        "pipe is not a plain file.",
+    ]
+    assert LARGEST_FILE == 4 << 20
+
+
+def test_names_travel_to_the_graded_tree(sandbox: Sandbox, tree: list[Path], echo: Path) -> None:
+    sandbox.begin(tree, {})
+    sandbox.run(python(r"[open(name, 'w').close() for name in (b'\xff\n', '\u00e9'.encode(), b'a b')]"), 10)
+    files = sandbox.changes().files
+    assert sorted(os.fsencode(name) for name in files) == [b"a b", b"\xc3\xa9", b"\xff\n"]
+    look = (
+        b"import os; print(sorted(name for name in os.listdir(b'.') if name in (b'a b', b'\\xc3\\xa9', b'\\xff\\n')))"
+    )
+    answers = list(sandbox.ask(tree, files, program=echo, questions=[Question(look, 20), Question(look, 20, files)]))
+    assert answers == [b"[b'a b', b'\\xc3\\xa9', b'\\xff\\n']\n"] * 2
+
+
+BOMBS = {
+    "forks in the background": "(b() { b | b & }; b) >/dev/null 2>&1 &",
+    "forks that are nobody's": python("""
+        import os
+        if os.fork() == 0:
+            os.setsid()
+            while True:
+                try: os.fork()
+                except OSError: pass"""),
+    "a shell that forks": "exec python -c 'import os\nwhile True:\n try: os.fork()\n except OSError: pass'",
+    "one that wakes the shell": python("""
+        import os, signal
+        for _ in range(8):
+            if os.fork() == 0:
+                os.setsid()
+                while True: os.kill(-1, signal.SIGCONT)"""),
+    "sleepers": "for i in $(seq 200); do sleep 1000 & done 2>/dev/null",
+    "a trap": "trap 'while :; do :; done' DEBUG",
+    "a shell of many threads": "exec python -c 'import threading, time\n"
+    "for _ in range(20): threading.Thread(target=time.sleep, args=(100,)).start()'",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_a_bomb_costs_the_agent_its_shell_at_most(
+    safe_sandbox: Sandbox, tree: list[Path], echo: Path, bomb: str
+) -> None:
+    safe_sandbox.begin(tree, {})
+    safe_sandbox.run(REPAIR, 10)
+    safe_sandbox.run(bomb, 2)
+    files = safe_sandbox.changes(SKIP).files
+    assert files == {"pkg/a.py": b"right = 2\n"}
+    show = Question(b"print(open('pkg/a.py').read())", 20)
+    assert list(safe_sandbox.ask(tree, files, program=echo, questions=[show])) == [b"right = 2\n\n"]
+    safe_sandbox.run("trap - DEBUG", 2)
+    assert safe_sandbox.run("echo fine", 20).output.endswith("fine\n")
+
+
+def test_what_the_agent_has_started_ends_before_its_tree_is_read(sandbox: Sandbox, tree: list[Path]) -> None:
+    sandbox.begin(tree, {})
+    sandbox.run("X=7; (sleep 1; echo late > pkg/a.py) &", 10)
+    assert sandbox.changes().files == {}
+    time.sleep(1.5)
+    assert sandbox.changes().files == {}
+    assert sandbox.run("echo $X", 10).output.endswith("7\n")
+    assert sandbox.run("cat pkg/a.py", 10).output == "wrong = 1\n"
+
+
+# From one question to the next.
+
+SPOILERS = {
+    "limits of others": """
+        import resource, os
+        for pid in (os.getppid(), 1):
+            for kind, value in ((resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, 3), (resource.RLIMIT_CPU, 0)):
+                try: resource.prlimit(pid, kind, (value, value))
+                except OSError: pass""",
+    "priorities of others": """
+        import os
+        for pid in (os.getppid(), 1):
+            for change in (lambda: os.setpriority(0, pid, 19), lambda: os.sched_setaffinity(pid, [0]),
+                           lambda: os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))):
+                try: change(); print("changed")
+                except OSError: pass""",
+    "files in memory": """
+        import os
+        for top in ("/dev/shm", "/tmp", "."):
+            try:
+                os.makedirs(f"{top}/deep"); os.symlink("/testbed", f"{top}/link"); os.chmod(f"{top}/deep", 0)
+                os.makedirs(f"{top}/nest"); os.chdir(f"{top}/nest")
+                for _ in range(1200): os.mkdir("d"); os.chdir("d")
+            except OSError: pass
+            os.chdir("/testbed")""",
+    "processes": """
+        import os, signal, time
+        for _ in range(3):
+            if os.fork() == 0:
+                os.setsid()
+                for number in range(1, 65):
+                    try: signal.signal(number, signal.SIG_IGN)
+                    except (OSError, ValueError): pass
+                while True:
+                    try: open("/tmp/alive", "w").close()
+                    except OSError: pass
+                    time.sleep(0.001)""",
+    "the descriptors of the program": """
+        import os
+        for pid in (os.getppid(), 1):
+            for number in range(200):
+                try: open(f"/proc/{pid}/fd/{number}", "wb").write(bytes(8) * 100); print("written")
+                except OSError: pass""",
+    "the memory of the program": """
+        import os
+        for pid in (os.getppid(), 1):
+            try: open(f"/proc/{pid}/mem", "r+b"); print("opened")
+            except OSError: pass""",
+    "signals": """
+        import os, signal
+        for pid in (os.getppid(), 1):
+            for number in (signal.SIGSTOP, signal.SIGTSTP, signal.SIGCONT, signal.SIGINT, signal.SIGUSR1):
+                try: os.kill(pid, number)
+                except OSError: pass""",
+    "all signals": """
+        import contextlib, os, signal
+        with contextlib.suppress(OSError): os.kill(-1, signal.SIGKILL)""",
+    "inotify": """
+        import ctypes
+        print(sum(ctypes.CDLL(None).inotify_init() >= 0 for _ in range(200)) > 140)""",
+    "memory": """
+        import mmap, os
+        for _ in range(3):
+            if os.fork() == 0:
+                area = mmap.mmap(-1, 300 << 20); area.write(b"x" * (300 << 20)); import time; time.sleep(100)""",
+}
+
+
+@pytest.mark.parametrize("spoiler", SPOILERS.values(), ids=SPOILERS)
+def test_nothing_carries_over_from_one_question_to_the_next(
+    safe_sandbox: Sandbox, tree: list[Path], echo: Path, spoiler: str
+) -> None:
+    probe = Question(
+        b"import os, resource\n"
+        b"print(sorted(os.listdir('.')), sorted(set(os.listdir('/tmp')) - {'said'}), os.listdir('/dev/shm'))\n"
+        b"print([resource.getrlimit(kind) for kind in (1, 2, 7)], os.getpriority(0, 0), os.sched_getscheduler(0),"
+        b" len(os.sched_getaffinity(0)), len(open('/proc/self/mountinfo').readlines()))\n"
+        b"print(len([name for name in os.listdir('/proc') if name.isdigit()]))\n"
+        b"print(sum(len(open(path).readlines()) for path in ('/proc/sysvipc/shm', '/proc/sysvipc/sem')))\n"
+        b"bytearray(200 << 20); open('/tmp/size', 'wb').write(bytes(20 << 20))",
+        20,
+    )
+    spoil = Question(textwrap.dedent(spoiler).encode(), 3)
+    answers = list(safe_sandbox.ask(tree, {}, program=echo, questions=[probe, spoil, probe]))
+    assert answers[0] is not None
+    assert answers[2] == answers[0]
+    assert answers[1] in (None, b"", b"False\n")
+
+
+IPC = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = {"x86_64": dict(add_key=248, keyctl=250, shmget=29, msgget=68, semget=64, mq_open=240, ptrace=101,
+    process_vm_readv=310, unshare=272, setns=308, mount=165, bpf=321, perf_event_open=298, userfaultfd=323, kcmp=312,
+    pidfd_getfd=438, io_uring_setup=425, clone3=435, open_by_handle_at=304, fsopen=430, chroot=161, setpriority=141),
+  "aarch64": dict(add_key=217, keyctl=219, shmget=194, msgget=186, semget=190, mq_open=180, ptrace=117,
+    process_vm_readv=270, unshare=97, setns=268, mount=40, bpf=280, perf_event_open=241, userfaultfd=282, kcmp=272,
+    pidfd_getfd=438, io_uring_setup=425, clone3=435, open_by_handle_at=265, fsopen=430, chroot=51, setpriority=140)}
+wrong = []
+calls = numbers[os.uname().machine]
+for name, number in calls.items():
+    ctypes.set_errno(0)
+    result = libc.syscall(ctypes.c_long(number), 0, 0, 0, 0, 0, 0)
+    expected = errno.ENOSYS if name in ("io_uring_setup", "clone3") else errno.EPERM
+    if result != -1 or ctypes.get_errno() != expected:
+        wrong.append((name, result, ctypes.get_errno()))
+for number in (1000, 0x40000000 | 39):
+    ctypes.set_errno(0)
+    if libc.syscall(ctypes.c_long(number), 0) != -1 or ctypes.get_errno() != errno.ENOSYS:
+        wrong.append(number)
+if os.uname().machine == "x86_64":  # As an i386 program would: sync().
+    import mmap
+    page = mmap.mmap(-1, 4096, prot=7)
+    page.write(bytes.fromhex("53b814000000cd805bc3"))  # getpid by int 0x80
+    function = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+    if function() != -errno.EPERM:
+        wrong.append("int 0x80")
+for change in (lambda: os.setpriority(0, 0, 5), lambda: libc.prctl(1, 0, 0, 0, 0) and 1 / 0):
+    try:
+        change(); wrong.append("changed")
+    except (OSError, ZeroDivisionError):
+        pass
+print(wrong)
+"""
+
+
+def test_system_calls_that_no_test_needs_are_denied(safe_sandbox: Sandbox, tree: list[Path], echo: Path) -> None:
+    safe_sandbox.begin(tree, {})
+    assert safe_sandbox.run(python(IPC), 20).output == "[]\n"
+    assert list(safe_sandbox.ask(tree, {}, program=echo, questions=[Question(IPC.encode(), 20)])) == [b"[]\n"]
+
+
+def test_a_filter_for_each_machine_that_has_one() -> None:
+    assert seccomp_filter("arm64") == seccomp_filter("aarch64") != seccomp_filter("x86_64")
+    with pytest.raises(ValueError, match="riscv64"):
+        seccomp_filter("riscv64")
+
+
+def test_what_tests_need_still_works(safe_sandbox: Sandbox, tree: list[Path]) -> None:
+    safe_sandbox.begin(tree, {})
+    used = """
+        import asyncio, multiprocessing, os, resource, signal, socket, sqlite3, ssl, subprocess, tempfile, threading
+        from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+        from multiprocessing import shared_memory
+        if __name__ == "__main__":
+            with ThreadPoolExecutor() as pool: assert list(pool.map(abs, [-1])) == [1]
+            with ProcessPoolExecutor(1) as pool: assert list(pool.map(abs, [-1])) == [1]
+            block = shared_memory.SharedMemory(create=True, size=100); block.close(); block.unlink()
+            multiprocessing.Lock().acquire()
+            asyncio.run(asyncio.sleep(0)); socket.socketpair(); os.openpty(); tempfile.mkdtemp()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+            signal.setitimer(signal.ITIMER_REAL, 0); os.sched_getaffinity(0); os.sched_setaffinity(0, {0})
+            subprocess.run("yes | head -1 >/dev/null; test ${PIPESTATUS[0]} = 141", shell=True, check=True,
+                           executable="/bin/bash")
+            print("fine")"""
+    result = safe_sandbox.run(python(used).replace("python -", "cat > x.py", 1) + "\npython x.py", 30)
+    assert result.output == "fine\n"
+    assert (
+        safe_sandbox.run(
+            "mkdir g && cd g && git init -q . && touch x && git add . && git status --short | head -1", 20
+        ).status
+        == 0
+    )
+    assert safe_sandbox.run("yes | head -1; echo ${PIPESTATUS[0]}", 20).output == "y\n141\n"
+
+
+# What is seen, and what can be reached.
+
+
+def test_nothing_seen_says_which_task_it_is(safe_sandbox: Sandbox, tree: list[Path], echo: Path) -> None:
+    safe_sandbox.begin(tree, {})
+    look = "cat /proc/self/mountinfo /proc/mounts /proc/self/cgroup /proc/1/cmdline /proc/1/environ /proc/cmdline"
+    said = safe_sandbox.run(f"{look} 2>/dev/null | tr '\\0' ' '; cat /proc/keys", 10).output
+    code = "import subprocess; print(subprocess.run(%r, shell=True, capture_output=True, text=True).stdout)" % look  # noqa: UP031
+    (answer,) = safe_sandbox.ask(tree, {}, program=echo, questions=[Question(code.encode(), 20)])
+    assert answer is not None
+    for text in (said, answer.decode()):
+        assert "secret-of-the-task" not in text
+
+
+def test_no_setting_of_this_machine_can_be_changed(safe_sandbox: Sandbox, tree: list[Path], echo: Path) -> None:
+    find = python("""
+        import os
+        found = []
+        for top in ("/proc/sys", "/sys", "/proc"):
+            for folder, folders, names in os.walk(top):
+                folders[:] = [name for name in folders if not name.isdigit() and name not in ("self", "thread-self")]
+                for name in names:
+                    try: os.close(os.open(f"{folder}/{name}", os.O_WRONLY | os.O_NONBLOCK))
+                    except OSError: continue
+                    if folder == "/proc/pressure" or os.path.samefile(f"{folder}/{name}", "/dev/null"): continue
+                    found.append(f"{folder}/{name}")
+        print(sorted(set(found)))""")
+    safe_sandbox.begin(tree, {})
+    assert safe_sandbox.run(find, 30).output == "[]\n"
+    if safe_sandbox.name == "bubblewrap":
+        assert safe_sandbox.run("ls /sys /etc/passwd /home /usr/src /usr/share/doc /usr/local /var", 10).status != 0
+        assert "No such file" in safe_sandbox.run("ls /sys", 10).output
+
+
+def test_no_copy_of_a_package_is_seen(safe_sandbox: Sandbox) -> None:
+    packages = [
+        b"def camelize(",
+        b"class TTLCache",
+        b"class DiGraph",
+        b"def simple_separated_format(",
+        b"def css3_names",
+    ]
+    assert safe_sandbox.search(packages) == []
+    found = safe_sandbox.search([b"def fnmatchcase(name, pat)"])
+    assert any(path.endswith("/fnmatch.py") for path in found)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only where root runs the suite")
+def test_root_here_is_nobody_there(tree: list[Path]) -> None:
+    box = open_sandbox("bubblewrap")
+    other = open_sandbox("bubblewrap")
+    users = []
+    for one in (box, other):
+        one.begin(tree, {})
+        one.run("python -c 'import time; time.sleep(60)' & echo x >> pkg/a.py; sleep 0.3", 10)
+        found = subprocess.run(["ps", "-eo", "uid,args"], capture_output=True, text=True, check=True).stdout
+        users += [line.split()[0] for line in found.splitlines() if line.endswith("import time; time.sleep(60)")]
+        assert one.changes().files == {"pkg/a.py": b"wrong = 1\nx\n"}
+        assert one.run("echo y > pkg/new && stat -c %u pkg/new pkg/a.py pkg/__init__.py", 10).output.endswith(
+            "1000\n1000\n1000\n"
+        )
+    box.close()
+    other.close()
+    assert len(set(users)) == 2
+    assert "0" not in users
+
+
+def test_kernel_limits_of_a_user_are_not_used_up(safe_sandbox: Sandbox, tree: list[Path]) -> None:
+    safe_sandbox.begin(tree, {})
+    take = python("""
+        import ctypes, time
+        libc = ctypes.CDLL(None)
+        print(sum(libc.inotify_init() >= 0 for _ in range(1000)))""")
+    taken = int(safe_sandbox.run(take, 20).output)
+    if safe_sandbox.name == "bubblewrap":
+        assert 0 < taken <= 32
+
+
+NOT_ROOT = """
+import ctypes, os, sys
+from pathlib import Path
+from textagent_gym.domains.swe.sandbox import Question, make_sandbox, mounts
+from textagent_gym.domains.swe.sandbox.bubblewrap import BubblewrapSandbox
+
+top = Path(sys.argv[1])
+prefix = Path(sys.base_prefix).resolve()
+libc = ctypes.CDLL(None)
+assert libc.unshare(0x20000) == 0
+assert libc.mount(b"none", b"/", None, ctypes.c_ulong(0x44000), None) == 0
+if closed := [path for path in prefix.parents if not path.stat().st_mode & 1]:
+    held = mounts.clone(prefix)
+    assert libc.mount(b"tmpfs", os.fsencode(closed[-1]), b"tmpfs", ctypes.c_ulong(0), b"mode=755") == 0
+    prefix.mkdir(parents=True)
+    mounts.attach(held, str(prefix))
+os.setgroups([])
+os.setresgid(54321, 54321, 54321)
+os.setresuid(54321, 54321, 54321)
+layers = [top / "over", top / "under"]
+for layer, text in zip(layers, ("wrong", "right")):
+    (layer / "pkg").mkdir(parents=True)
+    (layer / "pkg" / "a.py").write_text(text)
+box = make_sandbox("bubblewrap")
+for command in ("chmod 000 pkg/a.py pkg; mkdir n; echo 1 > n/x; chmod 000 n/x n .",
+                "b() { b | b & }; b >/dev/null 2>&1 &"):
+    box.begin(layers, {})
+    box.run("echo repaired > pkg/a.py; " + command, 5)
+    files = box.changes().files
+    assert files["pkg/a.py"] == b"repaired\\n", files
+    show = Question(b"print(open('pkg/a.py').read())", 20)
+    assert list(box.ask(layers, files, program=top / "echo.py", questions=[show, show])) == [b"repaired\\n\\n"] * 2
+    box.run("true", 20)
+box.begin(layers, {})
+print(box.run("cat pkg/a.py; id -u; cat /proc/self/mountinfo | grep -c over/", 20))
+box.close()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes somebody else")
+def test_a_user_who_is_not_root_has_it_too(echo: Path) -> None:
+    open_sandbox("bubblewrap").close()
+    with tempfile.TemporaryDirectory() as name:  # Not below a folder of root's alone.
+        os.chmod(name, 0o777)
+        shutil.copy(echo, name)
+        environment = {**os.environ, "TEXTAGENT_CACHE": f"{name}/cache", "HOME": name}
+        command = [sys.executable, "-c", NOT_ROOT, name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    assert "output='wrong1000\\n0\\n'" in done.stdout, done.stderr
+
+
+# Folders of our own.
+
+
+def test_emptying_copes_with_anything(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    top.mkdir()
+    (tmp_path / "kept").write_text("kept")
+    script = """
+        import os
+        os.symlink("../kept", "link"); os.symlink("..", "up"); os.mkfifo("fifo"); os.makedirs("a/b/c/.1")
+        open("a/b/x", "w").close(); os.mkdir(".1"); os.mkdir("d")
+        os.chmod("a/b/c", 0); os.chmod("a/b", 0); os.chmod("a", 0); os.chdir("d")
+        for _ in range(2000): os.mkdir("d" * 100); os.chdir("d" * 100)"""
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=top, check=True)
+    empty(str(top))
+    assert os.listdir(top) == []
+    assert (tmp_path / "kept").read_text() == "kept"
+
+
+WRITES: list[tuple[str, Callable[[Path], object], dict[str, bytes | None], dict[str, bytes]]] = [
+    ("through a link", lambda top: (top / "d").symlink_to("/etc"), {"d/x": b"1"}, {"d/x": b"1"}),
+    ("over a link", lambda top: (top / "x").symlink_to("/etc/hostname"), {"x": b"1"}, {"x": b"1"}),
+    ("below a file", lambda top: (top / "x").write_text("0"), {"x/y/z": b"1"}, {"x/y/z": b"1"}),
+    ("over a folder", lambda top: (top / "x" / "y").mkdir(parents=True), {"x": b"1"}, {"x": b"1"}),
+    ("not there", lambda top: None, {"x/y": None, "z": None}, {}),
+]
+
+
+@pytest.mark.parametrize(("prepare", "files", "expected"), [case[1:] for case in WRITES], ids=[w[0] for w in WRITES])
+def test_writing_gives_way(
+    tmp_path: Path,
+    prepare: Callable[[Path], object],
+    files: dict[str, bytes | None],
+    expected: dict[str, bytes],
+) -> None:
+    prepare(tmp_path)
+    write_files(str(tmp_path), files)
+    found = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == expected
+    assert not any(path.is_symlink() for path in tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a/../x", "", "a//b", "./a", "a\0b"])
+def test_no_path_leads_out(tmp_path: Path, name: str) -> None:
+    (tmp_path / "top").mkdir()
+    with pytest.raises(ValueError, match="is no path"):
+        write_files(str(tmp_path / "top"), {name: b"1"})
+    assert os.listdir(tmp_path) == ["top"]
