@@ -11,14 +11,15 @@ import ast
 import hashlib
 import json
 import re
+import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from textagent_gym.domains.swe.grader import TestRun, run_tests
 from textagent_gym.domains.swe.mutations import Mutation, mutations
 from textagent_gym.domains.swe.packages import Repository
+from textagent_gym.domains.swe.running import TestRun, run_tests
 from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
 
 MOST_FAILURES = 10
@@ -31,6 +32,7 @@ class Recipe:
     """How a task is made.
 
     Attributes:
+        id: drawn by chance, so that it tells nothing.
         package: name and version.
         file: that is changed.
         mutation: the change.
@@ -38,6 +40,7 @@ class Recipe:
         symptoms: what goes wrong, without a word of the tests.
     """
 
+    id: str
     package: str
     file: str
     mutation: Mutation
@@ -46,7 +49,7 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        """A short name: the same recipe, the same name."""
+        """What the change is, in short: nobody who plays may see it."""
         mutation = self.mutation
         text = f"{self.package}/{self.file}/{mutation.start}/{mutation.end}/{mutation.text}"
         return hashlib.sha256(text.encode()).hexdigest()[:10]
@@ -100,7 +103,7 @@ def build(
     for file, mutation in _candidates(repository):
         if len(recipes) >= count:
             break
-        recipe = Recipe(repository.package.slug, file, mutation, (), "")
+        recipe = Recipe(secrets.token_hex(5), repository.package.slug, file, mutation, (), "")
         if recipe.key in known:
             continue
         tally.tried += 1
@@ -196,7 +199,7 @@ def _try(repository: Repository, sandbox: Sandbox, recipe: Recipe, tally: Tally)
             return None
     (failed,) = failures
     symptoms = describe(failed, messages)
-    return Recipe(recipe.package, recipe.file, recipe.mutation, tuple(sorted(failed)), symptoms)
+    return Recipe(recipe.id, recipe.package, recipe.file, recipe.mutation, tuple(sorted(failed)), symptoms)
 
 
 def run_all(repository: Repository, sandbox: Sandbox, changed: Changes, maxfail: int = 0) -> TestRun:
@@ -205,7 +208,6 @@ def run_all(repository: Repository, sandbox: Sandbox, changed: Changes, maxfail:
         sandbox,
         [repository.compiled, repository.root],
         changed,
-        None,
         test_files=repository.test_files,
         paths=repository.package.paths,
         maxfail=maxfail,

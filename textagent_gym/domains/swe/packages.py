@@ -19,18 +19,19 @@ import shutil
 import tarfile
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import urljoin
 
 from textagent_gym.cache import cache_folder, made_whole
-from textagent_gym.domains.swe.grader import run_tests
+from textagent_gym.domains.swe.running import run_tests
 from textagent_gym.domains.swe.sandbox.base import ROOT, Sandbox
 from textagent_gym.domains.swe.sources import folders_of_tests, is_named_as_a_test, is_test
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 
-VERSION = 3
+VERSION = 4
 """Raised whenever what is prepared changes."""
 
 _OWN = Path(__file__).parent / "repositories"
@@ -45,7 +46,8 @@ _LEFT_OUT = (
     ".mypy_cache",
     ".ruff_cache",
 )
-_LONG_AGO = 946_684_800  # 2000-01-01
+LONG_AGO = 946_684_800
+"""The date of all files, 2000-01-01, in seconds since 1970."""
 
 
 class PackageError(TextAgentError, RuntimeError):
@@ -204,6 +206,16 @@ class Repository:
         return {name: (self.root / name).read_text(encoding="utf-8") for name in self.test_files}
 
     @cached_property
+    def test_sources(self) -> dict[str, str]:
+        """The test files and what else belongs to the tests, by path."""
+        names = _files(self.root, "*.py")
+        folders = folders_of_tests(names, self.package.sources)
+        others = (name for name in names if is_test(name, folders))
+        return {
+            name: (self.root / name).read_text(encoding="utf-8", errors="replace") for name in others
+        } | self.test_texts
+
+    @cached_property
     def files(self) -> frozenset[str]:
         """All files by path."""
         return frozenset(_files(self.root))
@@ -287,9 +299,12 @@ def unpack(package: Package) -> Path:
             shutil.copytree(package.folder, part, dirs_exist_ok=True, ignore=left_out, ignore_dangling_symlinks=True)
         else:
             _extract(_fetch(package), part)
+        _date(part)
         compile_sources(part, part / package.sources)
+    names = _files(root, "*.py")
+    tests = folders_of_tests(names, package.sources)
     with made_whole(_compiled(root)) as part:
-        _compile_tests(package, root, part)
+        compile_tests(root, (name for name in names if is_test(name, tests)), part)
     return root
 
 
@@ -298,30 +313,31 @@ def _compiled(root: Path) -> Path:
     return root.with_name(f"{root.name}-tests")
 
 
-def _compile_tests(package: Package, root: Path, folder: Path) -> None:
-    """Compile the tests of a repository into another folder, laid out in the same way."""
-    names = _files(root, "*.py")
-    tests = folders_of_tests(names, package.sources)
+def compile_tests(root: Path, names: Iterable[str], folder: Path) -> None:
+    """Compile some test files of a repository into another folder, laid out in the same way."""
     for name in names:
-        if is_test(name, tests):
-            target = importlib.util.cache_from_source(folder / name)
-            with contextlib.suppress(py_compile.PyCompileError):
-                py_compile.compile(str(root / name), target, dfile=f"{ROOT}/{name}", doraise=True)
+        target = importlib.util.cache_from_source(folder / name)
+        with contextlib.suppress(py_compile.PyCompileError):
+            py_compile.compile(str(root / name), target, dfile=f"{ROOT}/{name}", doraise=True)
 
 
 def compile_sources(root: Path, folder: Path) -> None:
     """Compile the code in a folder of a repository, without its tests.
 
-    All files get a date long past: a compiled file is used as long as its source has the same date and size, and an
-    edit that keeps the size could otherwise fall into the same second.
+    A compiled file is used as long as its source has the same date and size. Nobody's edit has a date as long past as
+    that of these files.
     """
-    for path in folder.rglob("*"):
-        if path.is_file():
-            os.utime(path, (_LONG_AGO, _LONG_AGO))
     tests = folders_of_tests(_files(root, "*.py"))
     for path in folder.rglob("*.py"):
         if not is_test(str(path.relative_to(root)), tests):
             compileall.compile_file(str(path), quiet=2, stripdir=str(root), prependdir=ROOT)
+
+
+def _date(folder: Path) -> None:
+    """Give all files the same date."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            os.utime(path, (LONG_AGO, LONG_AGO))
 
 
 def _digest(folder: Path) -> str:
@@ -391,7 +407,7 @@ def _measure(package: Package, root: Path, sandbox: Sandbox) -> dict[str, object
     files = [name for name in _files(root, "*.py") if package.counts(name) and is_named_as_a_test(name)]
     runs = []
     for _ in range(3):
-        runs.append(run_tests(sandbox, [root], {}, None, test_files=files, paths=package.paths))
+        runs.append(run_tests(sandbox, [root], {}, test_files=files, paths=package.paths))
         if runs[-1].forged or runs[-1].timed_out:
             why = runs[-1].forged or "they take too long"
             raise PackageError(f"the tests of {package.slug} do not run here: {why}")

@@ -1,11 +1,12 @@
-"""Run in a sandbox: pytest on some files, and a report of what happened that the tested code has no way to write.
+"""Run in a sandbox: pytest on some files, or probes (see `hidden`), and what the tested code says of it.
 
-    python -P runner.py DESCRIPTOR ROOT [alone] < requests
+    python -P runner.py DESCRIPTOR ROOT FILTER < requests
 
 Two processes: this one imports pytest and nothing of the repository, holds the descriptor that answers go to, and
 cannot be looked into by the other. The other one, forked off it for each request, runs the tests, and can say what it
-wants over a pipe; what it says is believed only as far as its exit status and the tests that must fail (see `grader`)
-bear it out. With "alone", nobody else lives in this process namespace, and everything in it ends after each request.
+wants over a pipe: whoever reads it must not depend on its being true. FILTER, in hexadecimal digits, is a filter of
+system calls for the other process; with one, nobody else of this user lives in this process namespace, and everything
+of this user ends after each request.
 
 Unless the failures are to be explained, plain test functions are set up, called and torn down by pytest, but without
 the hooks by which its plugins look on; see `Reporter.is_plain` for which. Most of a test's time is spent in those.
@@ -13,16 +14,19 @@ the hooks by which its plugins look on; see `Reporter.is_plain` for which. Most 
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import os
 import select
-import shutil
 import signal
+import struct
 import sys
 import time
+import types
 import unittest
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +36,11 @@ from _pytest.config import get_config
 from _pytest.tmpdir import tmppath_result_key
 from _pytest.warnings import catch_warnings_for_item
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+_SECCOMP_MODE_FILTER = 2
+_NONCE = 16
+_LONGEST = 1 << 22  # Bytes of an answer.
+TIMED_OUT = b"timed out"
 
 
 _LOOKING_ON = (
@@ -46,13 +54,11 @@ class Reporter:
 
     Args:
         wanted: their ids; `None` for all.
-        first: those that run first; if none of them passes, the others do not run.
         explain: keep messages of failures.
     """
 
-    def __init__(self, wanted: list[str] | None, first: list[str], *, explain: bool) -> None:
+    def __init__(self, wanted: list[str] | None, *, explain: bool) -> None:
         self.wanted = set(wanted) if wanted is not None else None
-        self.first = set(first)
         self.explain = explain
         self.phases: dict[str, dict[str, str]] = {}
         self.messages: dict[str, str] = {}
@@ -62,7 +68,6 @@ class Reporter:
             left_out = [item for item in items if item.nodeid not in self.wanted]
             items[:] = [item for item in items if item.nodeid in self.wanted]
             config.hook.pytest_deselected(items=left_out)
-        items.sort(key=lambda item: item.nodeid not in self.first)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -76,10 +81,6 @@ class Reporter:
             if found.plugin is not self and not found.function.__module__.startswith("_pytest.")
         ]
         for item, following in zip(session.items, [*session.items[1:], None], strict=True):
-            if self.first and item.nodeid not in self.first:
-                if not any(list(phases.values()) == ["passed"] * 3 for phases in self.phases.values()):
-                    break
-                self.first = set()
             if isinstance(item, pytest.Function) and self.is_plain(item) and not strangers:
                 self.run(item, following)
             else:
@@ -135,64 +136,168 @@ class Reporter:
             self.messages.setdefault(report.nodeid, str(report.longrepr)[-4000:])
 
 
-def run_tests(request: dict[str, Any], pipe: int) -> int:
-    """Run the tests in this process, say what happened, and return pytest's exit status."""
-    paths = [os.path.join(os.getcwd(), path) for path in request["paths"]]
-    # Behind what decides, before what happens to be installed.
+def make_importable(paths: list[str]) -> None:
+    """Let the tree's code be imported: behind what decides, before what happens to be installed."""
+    paths = [os.path.join(os.getcwd(), path) for path in paths]
     installed = (place for place, path in enumerate(sys.path) if path.endswith(("site-packages", "dist-packages")))
     place = next(installed, len(sys.path))
     sys.path[place:place] = paths
     os.environ["PYTHONPATH"] = os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    # What decides on the outcome of a test; tested code has no business with it.
-    from _pytest import reports, runner
 
-    def watched() -> list[object]:
-        made = reports.TestReport.__dict__["from_item_and_call"]
-        return [
-            made.__func__, made.__func__.__code__, runner.call_and_report, runner.call_and_report.__code__,
-            runner.CallInfo.__dict__["from_call"].__func__.__code__, runner.pytest_runtest_makereport.__code__,
-            runner.runtestprotocol.__code__, pytest.main, reports.BaseReport.__dict__["failed"],
-            reports.BaseReport.__dict__["passed"], Reporter.pytest_runtest_logreport.__code__, AssertionError,
-            Reporter.run.__code__, Reporter.outcome.__code__, runner.SetupState.__dict__["setup"],
-            pytest.Function.__dict__["runtest"],
-        ]  # fmt: skip
 
-    before = watched()
-    explain = request["explain"]
-    reporter = Reporter(request["tests"], request["first"], explain=explain)
+def pytest_arguments(files: list[str], maxfail: int = 0, *, explain: bool = False) -> list[str]:
+    """Arguments of pytest that no setting of the repository changes."""
     quick = ["--assert=plain", "--tb=no", "-p", "no:unraisableexception", "-p", "no:threadexception"]
-    arguments = [
-        *request["files"], "-q", "-p", "no:cacheprovider", "--import-mode=append", "-o", "addopts=",
+    return [
+        *files, "-q", "-p", "no:cacheprovider", "--import-mode=append", "-o", "addopts=",
         f"--rootdir={os.getcwd()}", f"--confcutdir={os.getcwd()}",
-        f"--maxfail={request['maxfail']}", "--continue-on-collection-errors",
+        f"--maxfail={maxfail}", "--continue-on-collection-errors",
         *(["--assert=rewrite", "--tb=short"] if explain else quick),
     ]  # fmt: skip
-    gc.set_threshold(50_000, 20, 20)  # The process is short.
+
+
+def run_tests(request: dict[str, Any]) -> dict[str, Any]:
+    """Run tests, and say what happened."""
+    reporter = Reporter(request["tests"], explain=request["explain"])
+    arguments = pytest_arguments(request["files"], request["maxfail"], explain=request["explain"])
     status = int(pytest.main(arguments, plugins=[reporter]))
-    report = {
-        "phases": reporter.phases,
-        "messages": reporter.messages,
-        "tampered": any(a is not b for a, b in zip(before, watched(), strict=True)),
-        "status": status,
-    }
-    data = json.dumps(report).encode()
+    return {"phases": reporter.phases, "messages": reporter.messages, "status": status}
+
+
+class Describer:
+    """Collects what is known of tests before they run."""
+
+    def __init__(self, wanted: list[str]) -> None:
+        self.wanted = set(wanted)
+        self.found: dict[str, Any] = {}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            if item.nodeid in self.wanted and isinstance(item, pytest.Function):
+                given = item.callspec.params if hasattr(item, "callspec") else {}
+                fixtures = [name for name in item.fixturenames if name not in given and not name.startswith("_")]
+                module = [name for name in item.fixturenames if name.startswith("_xunit_setup_module")]
+                self.found[item.nodeid] = {"parameters": {k: repr(v) for k, v in given.items()},
+                                           "fixtures": fixtures + module}  # fmt: skip
+        items.clear()
+
+
+def describe(request: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of tests and the fixtures that they use; nothing runs."""
+    describer = Describer(request["tests"])
+    pytest.main(pytest_arguments(request["files"]), plugins=[describer])
+    return describer.found
+
+
+def run_probes(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Run the texts of probes, each as the module of a test file, and say what the witness saw."""
+    witness = types.ModuleType("witness")
+    exec(request["witness"], witness.__dict__)
+    return [probe(request, text, witness) for text in request["texts"]]
+
+
+def probe(request: dict[str, Any], text: str, witness: types.ModuleType) -> dict[str, Any]:
+    """Run one probe; where `each` is set, within so many seconds."""
+    builtins.witness = seen = witness.Witness()  # type: ignore[attr-defined]
+    if request["each"]:
+        signal.signal(signal.SIGALRM, out_of_time)
+        signal.setitimer(signal.ITIMER_REAL, request["each"])
+    end = "passed"
+    try:
+        if request["fixtures"]:
+            reporter = Reporter(None, explain=False)
+            pytest.main(pytest_arguments([request["file"]]), plugins=[reporter])
+            if [list(phases.values()) for phases in reporter.phases.values()] != [["passed"] * 3]:
+                end = "failed"
+        else:
+            call(request, text)
+    except BaseException as error:  # noqa: BLE001 (whatever a test raises)
+        end = witness.name(type(error))
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return {"end": end, "events": seen.events}
+
+
+def out_of_time(*_: object) -> None:
+    raise TimeoutError
+
+
+def call(request: dict[str, Any], text: str) -> None:
+    """Call a test function that needs no fixture, as pytest or unittest would."""
+    path = os.path.join(os.getcwd(), request["file"])
+    folder, name = os.path.split(path.removesuffix(".py"))
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, package = os.path.split(folder)
+        name = f"{package}.{name}"
+    if folder not in sys.path:
+        sys.path.append(folder)
+    if "." in name:
+        importlib.import_module(name.rpartition(".")[0])
+    module = types.ModuleType(name)
+    module.__file__, module.__package__ = path, name.rpartition(".")[0]
+    sys.modules[name] = module
+    exec(compile(text, path, "exec"), module.__dict__)
+    function = request["function"]
+    if not request["owner"]:
+        getattr(module, function)()
+        return
+    owner = getattr(module, request["owner"])
+    if issubclass(owner, unittest.TestCase):
+        result = unittest.TestResult()
+        unittest.TestSuite([owner(function)]).run(result)
+        if not (result.wasSuccessful() and result.testsRun == 1 and not result.skipped):
+            raise AssertionError
+        return
+    one = owner()
+    set_up(owner, "setup_class")
+    set_up(one, "setup_method", getattr(one, function))
+    getattr(one, function)()
+    set_up(one, "teardown_method", getattr(one, function))
+    set_up(owner, "teardown_class")
+
+
+def set_up(holder: Any, name: str, *given: object) -> None:
+    """Call a method that prepares a test or cleans up after it, if there is one."""
+    method = getattr(holder, name, None)
+    if method is not None:
+        takes = getattr(method, "__code__", getattr(getattr(method, "__func__", None), "__code__", None))
+        method(*given[: takes.co_argcount - 1 if takes is not None else 0])
+
+
+KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {"tests": run_tests, "describe": describe, "probes": run_probes}
+
+
+def tested(request: dict[str, Any], pipe: int, filter: bytes) -> None:
+    """Do what is asked, in this process, and say what happened."""
+    seal(filter)
+    gc.set_threshold(50_000, 20, 20)  # The process is short.
+    make_importable(request["paths"])
+    data = json.dumps(KINDS[request["kind"]](request)).encode()
     while data:
         data = data[os.write(pipe, data) :]
-    return status
 
 
-def supervise(request: dict[str, Any], root: str, private: list[int]) -> dict[str, Any]:
-    """Run the tests in a process of their own, and return what it says, with its exit status.
+def seal(filter: bytes) -> None:
+    """Put a filter of system calls on this process and all that it starts, for good."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    if filter:
+        instructions = ctypes.create_string_buffer(filter, len(filter))
+        program = struct.pack("HL", len(filter) // 8, ctypes.addressof(instructions))
+        if ctypes.CDLL(None).prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, program, 0, 0) != 0:
+            raise OSError("the filter of system calls is refused")
+
+
+def supervise(request: dict[str, Any], root: str, filter: bytes, private: list[int]) -> bytes:
+    """Do what is asked in a process of its own, and return what that says; `TIMED_OUT` where its time is up.
 
     Args:
-        request: which tests.
+        request: what to do.
         root: of the repository.
+        filter: of system calls.
         private: file descriptors that the other process must not have.
     """
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
-        code = 99
         try:
             for descriptor in (ours, *private):
                 os.close(descriptor)
@@ -200,48 +305,39 @@ def supervise(request: dict[str, Any], root: str, private: list[int]) -> dict[st
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # It ends with this process.
             os.setsid()
             os.chdir(root)
-            code = run_tests(request, theirs)
+            tested(request, theirs, filter)
         finally:
-            os._exit(code)
+            os._exit(0)
     os.close(theirs)
     data = b""
     deadline = time.monotonic() + request["seconds"]
-    status: int | None = None
     try:
-        while status is None:
+        while len(data) <= _LONGEST:
             left = deadline - time.monotonic()
             if left <= 0:
-                return {"timed_out": True}
+                return TIMED_OUT
             if select.select([ours], [], [], min(left, 0.02))[0]:
                 part = os.read(ours, 1 << 16)
                 data += part
-                if part:
-                    continue
-                time.sleep(0.001)  # It has closed its end, and is about to leave.
-            done, code = os.waitpid(pid, os.WNOHANG)
-            if done:
-                status = os.waitstatus_to_exitcode(code)
-        while select.select([ours], [], [], 0)[0]:  # Somebody may still hold the other end: no waiting for its end.
-            part = os.read(ours, 1 << 16)
-            if not part:
-                break
-            data += part
+                if not part:
+                    break  # It has said all that it will.
+            elif (
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+                and not (select.select([ours], [], [], 0)[0])
+            ):
+                break  # Somebody else may still hold the other end.
     finally:
         os.close(ours)
-    try:
-        report = json.loads(data)
-    except ValueError:
-        report = {}
-    return {**(report if isinstance(report, dict) else {}), "exit": status}
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    return data[:_LONGEST]
 
 
 def clean_up() -> None:
-    """End everything that the tests have left behind; only for a process namespace of our own."""
+    """End everything that the tests have left behind."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
-    for name in os.listdir("/dev/shm"):
-        path = os.path.join("/dev/shm", name)
-        shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else os.unlink(path)
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -249,7 +345,7 @@ def clean_up() -> None:
 
 def main() -> None:
     """Answer requests until there are no more."""
-    answer, root, alone = int(sys.argv[1]), sys.argv[2], sys.argv[3:] == ["alone"]
+    answer, root, filter = int(sys.argv[1]), sys.argv[2], bytes.fromhex(sys.argv[3])
     requests = os.dup(0)
     silence = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
@@ -260,12 +356,12 @@ def main() -> None:
     _prctl(_PR_SET_DUMPABLE, 0)  # Nobody reads our memory or our descriptors.
     os.write(answer, bytes(8))  # Ready.
     while True:
-        head = _read(requests, 8)
-        if len(head) < 8:
+        head = _read(requests, 8 + _NONCE)
+        if len(head) < 8 + _NONCE:
             return
-        request = json.loads(_read(requests, int.from_bytes(head, "big")))
-        data = json.dumps(supervise(request, root, [requests, answer])).encode()
-        if alone:
+        request = json.loads(_read(requests, int.from_bytes(head[:8], "big") - _NONCE))
+        data = head[8:] + supervise(request, root, filter, [requests, answer])
+        if filter:
             clean_up()
         data = len(data).to_bytes(8, "big") + data
         while data:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
-import os
-import shutil
-import subprocess
-import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,24 +15,20 @@ from textagent_gym.cache import cache_folder, made_whole
 from textagent_gym.difficulty import Complexity
 from textagent_gym.domains.swe import packages
 from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, read_recipe, run_all, statement
-from textagent_gym.domains.swe.packages import Package, Repository, compile_sources, find, hide, prepare
-from textagent_gym.domains.swe.sandbox import Changes, make_sandbox
-from textagent_gym.domains.swe.sandbox.base import copy_layers
-from textagent_gym.domains.swe.twins import Twins, all_twins
+from textagent_gym.domains.swe.grader import grade
+from textagent_gym.domains.swe.hidden.exam import Exam
+from textagent_gym.domains.swe.hidden.making import Mistake, Trees, make_exam
+from textagent_gym.domains.swe.layers import rest, write_commit, write_compiled_tests, write_tree
+from textagent_gym.domains.swe.packages import Package, Repository, find, hide, prepare
+from textagent_gym.domains.swe.sandbox import Changes, Sandbox, make_sandbox
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnknownTaskError
 from textagent_gym.tasks import Task, TaskSource, in_split
 
 _PREFIX = "SWE"
-_IDENTITY = {
-    "GIT_AUTHOR_NAME": "maintainer",
-    "GIT_AUTHOR_EMAIL": "maintainer@localhost",
-    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
-    "GIT_COMMITTER_NAME": "maintainer",
-    "GIT_COMMITTER_EMAIL": "maintainer@localhost",
-    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_SYSTEM": os.devnull,
-}
+_MOST_GRADINGS = 50
+MOST_CHANCE = 0.01 / _MOST_GRADINGS
+"""A task is served only where the chance of a forger (see `hidden.judge`) is below this in each grading, and so below one
+in a hundred in an episode that is graded fifty times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +82,16 @@ class SWETask(RepairTask):
 
     Attributes:
         repository: the package.
-        layers: of the agent's tree.
-        source_layers: of the tree that is graded.
-        twins: of the hidden tests.
+        layers: of the agent's tree: `.git`, code and tests, and everything else.
+        graded_layers: of the tree that is graded.
+        exam: what is asked of a repair.
         hunks: what to repair, first file and line first.
     """
 
     repository: Repository
     layers: tuple[Path, ...]
-    source_layers: tuple[Path, ...]
-    twins: Twins
+    graded_layers: tuple[Path, ...]
+    exam: Exam
     hunks: tuple[Hunk, ...]
 
 
@@ -173,7 +164,7 @@ class BuiltTasks(TaskSource[SWETask]):
 
 
 def _name(recipes: tuple[Recipe, ...]) -> str:
-    return f"{_PREFIX}/{recipes[0].package}/{'+'.join(recipe.key for recipe in recipes)}"
+    return f"{_PREFIX}/{recipes[0].package}/{'+'.join(recipe.id for recipe in recipes)}"
 
 
 @cache
@@ -187,18 +178,18 @@ def _read_recipes(path: Path | None) -> dict[str, tuple[Recipe, ...]]:
             found[recipe.package].append(recipe)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidOptionError(f"{source} is no file of recipes: {error}") from error
-    return {name: tuple(sorted(recipes, key=lambda recipe: recipe.key)) for name, recipes in found.items()}
+    return {name: tuple(sorted(recipes, key=lambda recipe: recipe.id)) for name, recipes in found.items()}
 
 
 def _choose(recipes: Sequence[Recipe], mutants: int, split: str) -> list[tuple[Recipe, ...]]:
     """Recipes that go together: in different places, and noticed by different tests."""
-    own = [recipe for recipe in recipes if in_split(recipe.key, split)]
+    own = [recipe for recipe in recipes if in_split(recipe.id, split)]
     if mutants == 1:
         return [(recipe,) for recipe in own]
     found = []
     for first in own:
         chosen = [first]
-        for other in sorted(own, key=lambda recipe: hashlib.sha256(f"{first.key}{recipe.key}".encode()).digest()):
+        for other in sorted(own, key=lambda recipe: hashlib.sha256(f"{first.id}{recipe.id}".encode()).digest()):
             if len(chosen) < mutants and all(_independent(other, one) for one in chosen):
                 chosen.append(other)
         if len(chosen) == mutants:
@@ -213,15 +204,20 @@ def _independent(a: Recipe, b: Recipe) -> bool:
 
 def _make(package: Package, recipes: tuple[Recipe, ...], split: str, index: int, sandbox: str) -> SWETask:
     """The task of some recipes, with its trees on disk."""
-    name = "+".join(recipe.key for recipe in recipes)
+    name = "+".join(recipe.id for recipe in recipes)
     repository = _repository(package, sandbox)
     built = cache_folder() / "swe" / f"v{packages.VERSION}" / "tasks"
     folder = built / f"{repository.root.name}-{repository.platform}" / name
     if not folder.is_dir():
         _write(recipes, repository, folder, sandbox)
-    record = json.loads((folder / "task.json").read_text(encoding="utf-8"))
-    failing = tuple(record["fail_to_pass"])
+    exam = _read_exam(folder / "exam.json")
+    if exam.chance > MOST_CHANCE:
+        raise UnknownTaskError(
+            f"the hidden tests of {_name(recipes)} could be guessed here: their chance is {exam.chance:.2g}, and should be "
+            f"below {MOST_CHANCE:.2g} ({repository.platform})"
+        )
     hunks = tuple(sorted(_hunks(recipes, repository), key=lambda hunk: (hunk.path, hunk.line)))
+    shared = (folder / "tree", rest(repository))
     return SWETask(
         id=_name(recipes),
         split=split,
@@ -235,17 +231,22 @@ def _make(package: Package, recipes: tuple[Recipe, ...], split: str, index: int,
             hunks=len(hunks),
             lines=sum(_changed_lines(hunk) for hunk in hunks),
         ),
-        milestones=len(failing),
+        milestones=len(exam.tests),
         task_type=package.name,
         problem=statement(package.name, [recipe.symptoms for recipe in recipes]),
         repository=repository,
-        layers=(folder / "agent", folder / "source", repository.root),
-        source_layers=(folder / "source", repository.compiled, repository.root),
-        fail_to_pass=failing,
-        pass_to_pass=tuple(sorted(repository.tests - set(failing))),
-        twins={name: {int(n): ids for n, ids in found.items()} for name, found in record["twins"].items()},
+        layers=(folder / "git", *shared),
+        graded_layers=(folder / "compiled", *shared),
+        fail_to_pass=exam.tests,
+        pass_to_pass=(*exam.visible, *(version.test for kept in exam.kept for version in kept.versions)),
+        exam=exam,
         hunks=hunks,
     )
+
+
+@lru_cache(maxsize=256)
+def _read_exam(path: Path) -> Exam:
+    return Exam.from_json(path.read_text(encoding="utf-8"))
 
 
 @cache
@@ -258,27 +259,60 @@ def _repository(package: Package, sandbox: str) -> Repository:
 
 
 def _write(recipes: tuple[Recipe, ...], repository: Repository, folder: Path, sandbox: str) -> None:
-    """Write a task's layers: "source" with the mistakes, "agent" with what else the agent sees otherwise."""
+    """Write a task's layers and its exam."""
     changed = _with_mistakes(recipes, repository)
-    failing = _failing(recipes, repository, changed, sandbox)
-    with made_whole(folder) as part:
-        for name, text in changed.items():
-            target = part / "source" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-        # Compiled files of the code as it should be lie below; these hide them.
-        compile_sources(part / "source", part / "source")
-        (part / "agent").mkdir()
-        for name, functions in _by_file(failing).items():
-            target = part / "agent" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source = (repository.root / name).read_text(encoding="utf-8")
-            target.write_text(hide(source, functions), encoding="utf-8")
-        _commit([part / "agent", part / "source", repository.root], part / "agent")
-        record = {"fail_to_pass": failing, "twins": _twins(repository, changed, failing, sandbox)}
-        (part / "task.json").write_text(json.dumps(record), encoding="utf-8")
-        for path in (part / "agent", part / "source"):
-            path.chmod(0o755)
+    box = make_sandbox(sandbox)
+    try:
+        failing = _failing(recipes, repository, changed, box)
+        shown = {name: hide(repository.test_texts[name], names) for name, names in _by_file(failing).items()}
+        with made_whole(folder) as part:
+            write_tree(repository, changed, shown, part / "tree")
+            write_compiled_tests(repository, shown, part / "compiled")
+            write_commit([part / "tree", rest(repository)], part / "git")
+            exam = _exam(recipes, repository, changed, failing, shown, part, box)
+            (part / "exam.json").write_text(exam.to_json(), encoding="utf-8")
+            for path in part.iterdir():
+                path.chmod(0o755 if path.is_dir() else 0o644)
+    finally:
+        box.close()
+
+
+def _exam(
+    recipes: tuple[Recipe, ...],
+    repository: Repository,
+    changed: dict[str, str],
+    failing: Sequence[str],
+    shown: dict[str, str],
+    folder: Path,
+    box: Sandbox,
+) -> Exam:
+    """What is asked of a repair of these mistakes.
+
+    Raises:
+        UnknownTaskError: the right code gives other answers than it should, or can be found in the sandbox.
+    """
+    right: Changes = {name: (repository.root / name).read_bytes() for name in changed}
+    mistakes: Changes = {name: text.encode() for name, text in changed.items()}
+    layers = (folder / "compiled", folder / "tree", rest(repository))
+    exam = make_exam(
+        box,
+        layers,
+        Trees((repository.compiled, repository.root), mistakes, right, repository.package.paths),
+        [
+            Mistake(
+                tuple(sorted(set(recipe.fail_to_pass) & set(failing))),
+                statement(repository.package.name, [recipe.symptoms]),
+            )
+            for recipe in recipes
+        ],
+        tests=repository.tests - set(failing),
+        hidden=failing,
+        texts=repository.test_sources,
+        shown={**repository.test_texts, **shown},
+    )
+    if exam.chance <= MOST_CHANCE and not grade(box, layers, right, exam).resolved:
+        raise UnknownTaskError(f"the hidden tests of {_name(recipes)} do not pass with the right code")
+    return exam
 
 
 def _with_mistakes(recipes: tuple[Recipe, ...], repository: Repository) -> dict[str, str]:
@@ -290,46 +324,18 @@ def _with_mistakes(recipes: tuple[Recipe, ...], repository: Repository) -> dict[
     return changed
 
 
-def _failing(recipes: tuple[Recipe, ...], repository: Repository, changed: dict[str, str], sandbox: str) -> list[str]:
+def _failing(recipes: tuple[Recipe, ...], repository: Repository, changed: dict[str, str], box: Sandbox) -> list[str]:
     """The tests that notice the mistakes: known for one, found out for several together."""
     if len(recipes) == 1:
         failing = sorted(set(recipes[0].fail_to_pass) & repository.tests)
         if not failing:
             raise UnknownTaskError(f"the tests of {_name(recipes)} do not run with this version of Python")
         return failing
-    box = make_sandbox(sandbox)
-    try:
-        run = run_all(repository, box, {name: text.encode() for name, text in changed.items()})
-    finally:
-        box.close()
+    run = run_all(repository, box, {name: text.encode() for name, text in changed.items()})
     failing = sorted(repository.tests - run.passed)
     if len(failing) > MOST_FAILURES * len(recipes) or not all(set(failing) & set(r.fail_to_pass) for r in recipes):
         raise UnknownTaskError(f"the mistakes of {_name(recipes)} hide each other")
     return failing
-
-
-def _twins(
-    repository: Repository, changed: dict[str, str], failing: Sequence[str], sandbox: str
-) -> dict[str, dict[int, list[str]]]:
-    """The twins of the hidden tests that fail with the mistakes and without; see `twins.Twins`."""
-    functions = sorted({test.partition("[")[0] for test in failing})
-    files, known = all_twins(repository.test_texts, functions)
-    tests: Changes = {name: files[name].encode() for name in {function.partition("::")[0] for function in functions}}
-    mistakes: Changes = {name: text.encode() for name, text in changed.items()}
-    box = make_sandbox(sandbox)
-    try:
-        runs = [run_all(repository, box, {**tests, **code}) for code in ({}, mistakes)]
-    finally:
-        box.close()
-    if repository.tests - runs[0].passed:  # A failed twin leaves something behind that other tests stumble over.
-        return {}
-    found: dict[str, dict[int, list[str]]] = {}
-    for test in sorted(runs[0].failed & runs[1].failed):
-        name, bracket, parameters = test.partition("[")
-        if name in known:
-            function, number = known[name]
-            found.setdefault(function, {}).setdefault(number, []).append(bracket + parameters)
-    return found
 
 
 def _by_file(tests: Sequence[str]) -> dict[str, set[str]]:
@@ -339,31 +345,6 @@ def _by_file(tests: Sequence[str]) -> dict[str, set[str]]:
         file, _, name = test.partition("::")
         found[file].add(name.partition("[")[0])
     return found
-
-
-def _commit(layers: Sequence[Path], target: Path) -> None:
-    """Put a `.git` with one commit of the whole tree into a folder; without git on this machine there is none."""
-    if shutil.which("git") is None:
-        return
-    with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
-        tree = Path(temporary) / "tree"
-        copy_layers(layers, tree, left_out=["__pycache__"])
-        run_git(tree, "init", "--quiet", "--initial-branch=main", "--template=")
-        (tree / ".git" / "info").mkdir(exist_ok=True)
-        (tree / ".git" / "info" / "exclude").write_text("__pycache__/\n.pytest_cache/\n", encoding="ascii")
-        run_git(tree, "add", "--all", "--force")
-        run_git(tree, "commit", "--quiet", "--message=The repository as it is")
-        run_git(tree, "config", "user.name", "agent")
-        run_git(tree, "config", "user.email", "agent@localhost")
-        shutil.rmtree(tree / ".git" / "logs", ignore_errors=True)
-        shutil.move(tree / ".git", target / ".git")
-
-
-def run_git(tree: Path, *arguments: str) -> str:
-    """What git prints in a tree that lies in a temporary folder of its own; nobody's settings have a say in it."""
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(tree.parent), **_IDENTITY}
-    done = subprocess.run(["git", *arguments], cwd=tree, env=environment, check=True, capture_output=True)
-    return done.stdout.decode()
 
 
 def _hunks(recipes: tuple[Recipe, ...], repository: Repository) -> list[Hunk]:

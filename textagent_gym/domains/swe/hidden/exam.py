@@ -1,0 +1,148 @@
+"""What is asked of a repair: all questions of a task, with the right answers, and how they are put to a sandbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+from textagent_gym.domains.swe.hidden import witness
+from textagent_gym.domains.swe.hidden.answers import Seen, read_seen
+from textagent_gym.domains.swe.hidden.probes import NAME
+from textagent_gym.domains.swe.hidden.versions import Version
+from textagent_gym.domains.swe.sandbox.base import Changes, Question
+
+_SPARE = 10.0  # Seconds for the sandbox, beyond those of the tests.
+
+
+@dataclass(frozen=True)
+class Group:
+    """The versions of one mistake's hidden tests.
+
+    Attributes:
+        versions: the tests that notice the mistake first, then the same with other input.
+        chance: of a forger; see `judge`.
+    """
+
+    versions: tuple[Version, ...]
+    chance: float
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Rows of a hidden test with parameters that have always passed. They are asked together.
+
+    Attributes:
+        versions: one for each row, all of one function.
+    """
+
+    versions: tuple[Version, ...]
+
+    def broken(self, seen: Sequence[Seen | None]) -> list[str]:
+        """Ids of the rows that do not pass any more."""
+        pairs = zip(self.versions, [*seen, *[None] * len(self.versions)], strict=False)
+        return [version.test for version, one in pairs if not version.is_right(one)]
+
+
+@dataclass(frozen=True)
+class Exam:
+    """What is asked of a repair.
+
+    Attributes:
+        groups: hidden tests, by mistake.
+        kept: what hidden tests have asked with success before.
+        visible: ids of the tests that the agent can see, and that pass.
+        visible_files: where they are.
+        paths: folders that are importable, below the root of the tree.
+        seconds: for each question.
+    """
+
+    groups: tuple[Group, ...]
+    kept: tuple[Kept, ...]
+    visible: tuple[str, ...]
+    visible_files: tuple[str, ...]
+    paths: tuple[str, ...]
+    seconds: float
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Ids of the hidden tests that fail as long as nothing is repaired."""
+        return tuple(v.test for group in self.groups for v in group.versions if v.is_original)
+
+    @property
+    def chance(self) -> float:
+        """Of a forger, for the whole task or any part of it that is paid: that of the weakest group."""
+        return max(group.chance for group in self.groups)
+
+    def to_json(self) -> str:
+        """What `from_json` reads."""
+        groups = [{"chance": g.chance, "versions": [v.to_dict() for v in g.versions]} for g in self.groups]
+        kept = [[version.to_dict() for version in kept.versions] for kept in self.kept]
+        found = {name: getattr(self, name) for name in ("visible", "visible_files", "paths", "seconds")}
+        return json.dumps({**found, "groups": groups, "kept": kept})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote."""
+        data: dict[str, Any] = json.loads(text)
+        groups = tuple(
+            Group(tuple(map(Version.from_dict, group["versions"])), group["chance"]) for group in data["groups"]
+        )
+        kept = tuple(Kept(tuple(map(Version.from_dict, versions))) for versions in data["kept"])
+        lists = {name: tuple(data[name]) for name in ("visible", "visible_files", "paths")}
+        return cls(groups=groups, kept=kept, seconds=data["seconds"], **lists)
+
+
+@cache
+def _witness() -> str:
+    return Path(witness.__file__).read_text(encoding="utf-8")
+
+
+def ask_probes(
+    like: Version, texts: Sequence[str], paths: Sequence[str], seconds: float, *, each: float = 0.0
+) -> Question:
+    """Texts of probes of one kind, for one process.
+
+    Args:
+        like: a version of their kind. Where it has fixtures, there is one text.
+        texts: of the probes.
+        paths: folders that are importable, below the root.
+        seconds: for all of them.
+        each: seconds for each; 0 for no limit of its own.
+    """
+    request = {
+        "kind": "probes",
+        "witness": _witness(),
+        "texts": list(texts),
+        "file": like.file,
+        "owner": like.owner,
+        "function": NAME,
+        "fixtures": like.fixtures,
+        "paths": list(paths),
+        "each": each,
+        "seconds": seconds,
+    }
+    files: Changes = {like.file: texts[0].encode()} if like.fixtures else {}
+    return Question(json.dumps(request).encode(), seconds + _SPARE, files)
+
+
+def question(version: Version, paths: Sequence[str], seconds: float) -> Question:
+    """One version, for a process of its own."""
+    return ask_probes(version, [version.text], paths, seconds)
+
+
+def kept_question(kept: Kept, paths: Sequence[str], seconds: float) -> Question:
+    """The rows of a test that have always passed, for one process."""
+    return ask_probes(kept.versions[0], [version.text for version in kept.versions], paths, seconds)
+
+
+def read_answer(answer: bytes | None) -> list[Seen | None]:
+    """What probes saw, as a sandbox says it; empty where it says nothing of that form."""
+    try:
+        found = json.loads(answer or b"")
+    except (ValueError, RecursionError):
+        return []
+    return [read_seen(one) for one in found] if isinstance(found, list) else []

@@ -1,0 +1,295 @@
+"""The chance of somebody who is paid without a repair: computed for a forger who knows all but the right answers.
+
+The forger knows the source with its mistake, the statement, every test that can be seen, the suite's own source, and in
+the tested process the text of each probe and what the mistaken code answers to it. Whatever it says must be right for
+every version. It has rules that turn what it knows into answers; it is given the rule that serves it best, wherever that
+rule finds the right answer among its first guesses, and the best of what all rules offer elsewhere. It also has to know
+which versions the mistaken code answers rightly; there it is given the best of some simple signs. The result is an upper
+estimate as far as the rules go: an answer that none of them offers counts as one in a thousand.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, Told, value
+from textagent_gym.domains.swe.hidden.versions import Version
+from textagent_gym.domains.swe.hidden.witness import words
+
+UNKNOWN = 1e-3
+"""Chance of an answer that no rule offers."""
+_MOST_GUESSES = 60
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+\.?\d*")
+_EXCEPTION = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning|Exit|Iteration)\b")
+
+_LITERALS = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp)
+_NOTHING = object()
+
+Guess = Any
+"""An answer in the witness's words."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What a forger knows of a task.
+
+    Attributes:
+        statement: of the problem.
+        visible: texts that it can read, above all the tests that are not hidden.
+    """
+
+    statement: str
+    visible: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a forger can make of one version.
+
+    Attributes:
+        is_wrong: the code with the mistake answers wrongly.
+        odds: for each rule that could answer rightly, its chance to; empty where nothing needs to be changed.
+        signs: by name, whether the version looks as if something had to be changed.
+    """
+
+    is_wrong: bool
+    odds: Mapping[str, float]
+    signs: Mapping[str, bool]
+
+
+def assess(version: Version, mistaken: Seen, known: Knowledge) -> Assessment:
+    """What a forger can make of a version.
+
+    Args:
+        version: with the right answers.
+        mistaken: what the code with the mistake makes a witness see.
+        known: to the forger.
+    """
+    is_wrong = not version.is_right(mistaken)
+    words_of_events = [word for event in mistaken.events for word in event[1:]]
+    signs = {
+        "it ends with an exception": mistaken.end != "passed",
+        "it is like the statement": bool(_quoted(known.statement) & _quoted(version.text)),
+        "it sees nothing": any(not word or word in (["l"], ["t"], ["d"], ["s"]) for word in words_of_events),
+        "it is there": True,
+    }
+    return Assessment(is_wrong, _odds(version, mistaken, known) if is_wrong else {}, signs)
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> frozenset[str]:
+    return frozenset(_QUOTED.findall(text))
+
+
+def chance(assessments: Sequence[Assessment]) -> float:
+    """Chance in 0..1 that a forger's report is right about all versions, in one grading."""
+    wrong = [each for each in assessments if each.is_wrong]
+    if not wrong:
+        return 1.0
+    rules = {rule for each in wrong for rule in each.odds}
+    answers = max(
+        math.prod(1.0 if each.odds.get(rule) == 1.0 else max(*each.odds.values(), UNKNOWN) for each in wrong)
+        for rule in (*rules, "none of them")
+    )
+    errors = min(sum(each.signs[sign] != each.is_wrong for each in assessments) for sign in wrong[0].signs)
+    return answers * float(0.5**errors)
+
+
+def _odds(version: Version, seen: Seen, known: Knowledge) -> dict[str, float]:
+    """For each rule that could answer a version rightly, its chance to."""
+    places = _wrong_places(version, seen)
+    if places is None:
+        return {"unknown": UNKNOWN}
+    exceptions = list(dict.fromkeys(_EXCEPTION.findall("\n".join((known.statement, *known.visible)))))
+    per_place: list[dict[str, float]] = []
+    for place in places:
+        found: dict[str, float] = {}
+        theirs = seen.events[place][1:] if _aligned(version, seen, place) else ()
+        for rule, guesses in _guesses(version, place, theirs, known, exceptions):
+            tried = itertools.islice(_different(guesses), _MOST_GUESSES)
+            rank = next((n for n, guess in enumerate(tried) if _fits(version, place, guess)), None)
+            if rank is not None:
+                found[rule] = max(found.get(rule, 0.0), 1.0 / (rank + 1))
+        per_place.append(found)
+    rules = {rule for found in per_place for rule in found}
+    result = {rule: math.prod(found.get(rule, 0.0) for found in per_place) for rule in rules}
+    result["a rule for each place"] = math.prod(max(found.values(), default=UNKNOWN) for found in per_place)
+    return {rule: max(odds, UNKNOWN) for rule, odds in result.items() if odds > 0} or {"unknown": UNKNOWN}
+
+
+def _aligned(version: Version, seen: Seen, place: int) -> bool:
+    return place < len(seen.events) and seen.events[place][0] == version.events[place][0]
+
+
+def _wrong_places(version: Version, seen: Seen) -> list[int] | None:
+    """The places where the mistaken code's answers are wrong; `None` where the end is an exception nobody could guess."""
+    if version.end != "passed" and version.end != seen.end:
+        return None
+    places = []
+    for place in range(len(version.events)):
+        if not (_aligned(version, seen, place) and _fits(version, place, list(seen.events[place][1:]))):
+            places.append(place)
+    return places or [len(version.events) - 1] if version.events else None
+
+
+def _fits(version: Version, place: int, guess: Guess) -> bool:
+    """The words at one place are right."""
+    one = replace(version, events=(version.events[place],), end="passed")
+    return one.is_right(Seen("passed", ((version.events[place][0], *guess),)))
+
+
+def _guesses(
+    version: Version,
+    place: int,
+    theirs: Sequence[Guess],
+    known: Knowledge,
+    exceptions: Sequence[str],
+) -> Iterator[tuple[str, Iterable[list[Guess]]]]:
+    """Answers that rules offer for one place, each with the words of the whole event."""
+    own = version.events[place]
+    operator = version.sites[own[0]]
+    if operator == "raises":
+        named = [_full_name(name) for name in exceptions]
+        common = ["builtins.ValueError", "builtins.TypeError", "builtins.KeyError", "builtins.IndexError"]
+        messages = [literal for literal in _literals(known.statement) if isinstance(literal, str)] or [""]
+        joined = " ".join(messages)
+        yield "raise", ([[name], joined] for name in dict.fromkeys((*named, *common)))
+        yield "raise nothing", ([[[], ""]])
+        return
+    width = (
+        1 if version.is_original and not operator.startswith("both") and len(own) != 2 + len(theirs) else len(own) - 1
+    )
+    width = len(theirs) or width
+    for rule, values in _values(version, theirs, known):
+        yield rule, _fill(values, theirs, width)
+
+
+def _full_name(name: str) -> str:
+    import builtins
+
+    return f"builtins.{name}" if hasattr(builtins, name) else name
+
+
+def _fill(values: Iterable[Guess], theirs: Sequence[Guess], width: int) -> Iterator[list[Guess]]:
+    """Events in which one word after another is replaced by a guess; all of them by it, too."""
+    for guess in values:
+        for place in range(width):
+            if len(theirs) == width:
+                yield [*theirs[:place], guess, *theirs[place + 1 :]]
+        yield [guess] * width
+        if width > 1:
+            yield [True, *[guess] * (width - 1)]
+
+
+def _values(version: Version, theirs: Sequence[Guess], known: Knowledge) -> Iterator[tuple[str, Iterable[Guess]]]:
+    """Values that rules offer in the place of others."""
+    inputs = _literals(version.text)
+    yield "the statement", _literals(known.statement)
+    yield "an input", inputs
+    yield "a table", [other for text in known.visible for other in _beside(text, tuple(map(repr, inputs)))]
+    yield "a common value", [True, False, None, "", words(0), words(1), ["l"], ["t"], ["d"], words(-1), words(2)]
+    yield "a literal of a visible test", [literal for text in known.visible for literal in _literals(text)]
+    real: list[Any] = []
+    for word in theirs:
+        try:
+            real.append(value(word))
+        except OddWordsError:
+            continue
+    yield "not what it says", [not each for each in real if isinstance(each, bool)]
+    yield "near what it says", [words(near) for each in real for near in _near(each)]
+
+
+def _near(each: Any) -> Iterator[Any]:
+    """Values near one, in the order in which a forger would try them."""
+    if isinstance(each, Told | bool) or each is None:
+        return
+    if isinstance(each, int | float):
+        yield from (each + 1, each - 1, -each, each + 2, each - 2, each * 2, 0)
+    elif isinstance(each, str):
+        yield from (
+            each.lower(), each.upper(), each.capitalize(), each.strip(), each[1:], each[:-1], each.title(), each.swapcase(),
+            each.replace("_", " "), each.replace("-", "_"), each.replace(" ", ""), each + "s", each.rstrip("s"),
+        )  # fmt: skip
+    elif isinstance(each, list | tuple):
+        yield from (each[::-1], each[1:], each[:-1], type(each)())
+        try:
+            yield type(each)(sorted(each))
+        except TypeError:
+            return
+        for near in _near(each[0]) if each else ():
+            yield type(each)([near, *each[1:]])
+        for near in _near(each[-1]) if each else ():
+            yield type(each)([*each[:-1], near])
+
+
+@lru_cache(maxsize=256)
+def _literals(text: str) -> tuple[Guess, ...]:
+    """The literals of a text in the witness's words: as code where it parses, and by their looks."""
+    found = [_value(node) for piece in _pieces(text) for node in ast.walk(piece) if isinstance(node, _LITERALS)]
+    for quoted in _QUOTED.findall(text):
+        with contextlib.suppress(ValueError, SyntaxError):
+            found.append(ast.literal_eval(quoted))
+    return tuple(_different(words(each) for each in found if each is not _NOTHING))
+
+
+def _value(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError):
+        return _NOTHING
+
+
+@lru_cache(maxsize=256)
+def _rows(text: str) -> tuple[tuple[Guess, ...], ...]:
+    """What stands together in the tables of a text."""
+    found: list[list[Any]] = []
+    for piece in _pieces(text):
+        for node in ast.walk(piece):
+            if isinstance(node, ast.Tuple | ast.List) and 1 < len(node.elts) < 8:
+                found.append([_value(element) for element in node.elts])
+            elif isinstance(node, ast.Dict):
+                found += [[_value(k), _value(v)] for k, v in zip(node.keys, node.values, strict=True) if k is not None]
+            elif isinstance(node, ast.Compare | ast.Call):
+                found.append([_value(part) for part in ast.walk(node) if isinstance(part, _LITERALS)][:8])
+    return tuple(tuple(words(each) for each in row if each is not _NOTHING) for row in found)
+
+
+@lru_cache(maxsize=1024)
+def _beside(text: str, inputs: tuple[str, ...]) -> tuple[Guess, ...]:
+    """What stands in a row with something that is asked about."""
+    asked = set(inputs)
+    return tuple(
+        other for row in _rows(text) if asked & set(map(repr, row)) for other in row if repr(other) not in asked
+    )
+
+
+def _pieces(text: str) -> Iterator[ast.AST]:
+    """A text, or the lines of it that are code."""
+    try:
+        yield ast.parse(text)
+        return
+    except (SyntaxError, ValueError):
+        pass
+    for line in text.splitlines():
+        try:
+            yield ast.parse(line.strip().removeprefix("#").strip())
+        except (SyntaxError, ValueError):
+            continue
+
+
+def _different(values: Iterable[Any]) -> Iterator[Any]:
+    """Values without repetitions."""
+    seen = set()
+    for each in values:
+        key = repr(each)
+        if key not in seen:
+            seen.add(key)
+            yield each

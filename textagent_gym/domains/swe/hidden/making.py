@@ -1,0 +1,300 @@
+"""Makes the versions of a task's hidden tests, and finds out what is right, with the right code in the sandbox."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, Told, holds, is_approximate, value
+from textagent_gym.domains.swe.hidden.exam import Exam, Group, Kept, ask_probes, read_answer
+from textagent_gym.domains.swe.hidden.judge import Assessment, Knowledge, assess, chance
+from textagent_gym.domains.swe.hidden.probes import Probe, Source, make_probe
+from textagent_gym.domains.swe.hidden.variants import variants
+from textagent_gym.domains.swe.hidden.versions import Version
+from textagent_gym.domains.swe.running import RUNNER, run_tests
+from textagent_gym.domains.swe.sandbox.base import Changes, Question, Sandbox
+
+_ENOUGH = 1e-5  # Chance of a forger below which no further versions are looked for.
+_CANDIDATES = 40  # Variants that are tried for a test.
+_WITH_FIXTURES = 12  # The same where pytest has to run each of them.
+_MOST_SOURCES = 4  # Tests whose variants are tried.
+_MOST_ROWS = 60  # Of a test with parameters, that are kept.
+_MOST_VARIANTS = 6
+_LEAST_VARIANTS = 2
+_EACH = 2.0  # Seconds for a candidate.
+_SECONDS = 60.0
+_REPEATS = 2
+_LEAST_SECONDS = 20.0  # For each question of a grading, on a machine that may have other things to do.
+_SLOWER = 10.0  # How much longer than measured here a question may take.
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The trees in which probes are asked.
+
+    Attributes:
+        layers: of the right code.
+        mistakes: files of the mistaken code.
+        right: the same files of the right code.
+        paths: folders that are importable, below the root.
+    """
+
+    layers: tuple[Path, ...]
+    mistakes: Changes
+    right: Changes
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One of a task's mistakes.
+
+    Attributes:
+        tests: that notice it.
+        statement: what the agent is told of it.
+    """
+
+    tests: tuple[str, ...]
+    statement: str
+
+
+class Maker:
+    """Makes versions of one task's hidden tests.
+
+    Args:
+        sandbox: to run them in.
+        trees: right and mistaken.
+        texts: the test files by path.
+    """
+
+    def __init__(self, sandbox: Sandbox, trees: Trees, texts: Mapping[str, str]) -> None:
+        self._sandbox = sandbox
+        self._trees = trees
+        self._texts = texts
+
+    def make(self, tests: Sequence[str], known: Knowledge) -> Group:
+        """Versions of hidden tests: the originals that can be told in words, and others until nobody can guess them."""
+        originals: list[tuple[Version, Probe]] = []
+        for test, described in self._describe(tests).items():
+            made = self._original(test, described["parameters"], described["fixtures"])
+            if made is not None:
+                originals.append(made)
+        if not originals:
+            return Group((), 1.0)
+        versions = [version for version, _ in originals]
+        assessed = [assess(version, self._seen(version, right=False), known) for version in versions]
+        sources = list({version.function: (version, probe) for version, probe in reversed(originals)}.values())
+        candidates = [each for source in sources[:_MOST_SOURCES] for each in self._variants(*source, known)]
+        added = 0
+        while candidates and added < _MOST_VARIANTS and (added < _LEAST_VARIANTS or chance(assessed) > _ENOUGH):
+            odds = [chance([*assessed, assessment]) for _, assessment in candidates]
+            version, assessment = candidates.pop(min(range(len(odds)), key=odds.__getitem__))
+            if self._is_steady(version, assessment):
+                versions.append(version)
+                assessed.append(assessment)
+                added += 1
+        return Group(tuple(versions), chance(assessed))
+
+    def keep(self, tests: Sequence[str]) -> list[Kept]:
+        """Rows of hidden tests that pass with the mistake and without, as far as they can be told in words."""
+        found = []
+        described = self._describe(tests)
+        for function in dict.fromkeys(test.partition("[")[0] for test in described):
+            rows = [test for test in described if test.partition("[")[0] == function][:_MOST_ROWS]
+            made = [self._probes(test, described[test]["parameters"], described[test]["fixtures"]) for test in rows]
+            pairs = [(version, keyed) for version, _, keyed in filter(None, made) if not version.fixtures]
+            if not pairs:
+                continue
+            like = pairs[0][0]
+            keys = self._ask(like, [keyed.text for _, keyed in pairs], right=True)
+            versions = [
+                replace(version, events=seen.events)
+                for (version, _), seen in zip(pairs, keys, strict=True)
+                if seen is not None and seen.end == "passed" and not _wordless(version, seen)
+            ]
+            for right in (True, True, False):
+                answers = self._ask(like, [version.text for version in versions], right=right) if versions else []
+                versions = [v for v, seen in zip(versions, answers, strict=True) if v.is_right(seen)]
+            if versions:
+                found.append(Kept(tuple(versions)))
+        return found
+
+    def _describe(self, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The parameters and fixtures of tests."""
+        if not tests:
+            return {}
+        files = sorted({test.partition("::")[0] for test in tests})
+        wanted = {"kind": "describe", "tests": list(tests), "files": files, "paths": list(self._trees.paths)}
+        asked = Question(json.dumps({**wanted, "seconds": _SECONDS}).encode(), _SECONDS + 10)
+        written: Changes = {name: self._texts[name].encode() for name in files}
+        (answer,) = self._sandbox.ask(self._trees.layers, written, program=RUNNER, questions=[asked])
+        found = json.loads(answer or b"{}")
+        return {test: found[test] for test in tests if test in found}
+
+    def _ask(self, version: Version, texts: Sequence[str], *, right: bool) -> list[Seen | None]:
+        """What probes of one kind see, all in one process unless pytest has to run them."""
+        if version.fixtures:
+            asked = [ask_probes(version, [text], self._trees.paths, _EACH + 20) for text in texts]
+        else:
+            asked = [ask_probes(version, texts, self._trees.paths, _EACH * len(texts) + 20, each=_EACH)]
+        files: Changes = {} if right else self._trees.mistakes
+        found: list[Seen | None] = []
+        for answer in self._sandbox.ask(self._trees.layers, files, program=RUNNER, questions=asked):
+            found += read_answer(answer) or [None] * (len(texts) // len(asked))
+        return found
+
+    def _seen(self, version: Version, *, right: bool) -> Seen:
+        return self._ask(version, [version.text], right=right)[0] or Seen("nothing", ())
+
+    def _probes(
+        self, test: str, parameters: Mapping[str, str], fixtures: Sequence[str], exposed: Collection[int] = ()
+    ) -> tuple[Version, Probe, Probe] | None:
+        """A test as a version without answers, its probe, and the probe that sees what is expected."""
+        file, _, name = test.partition("::")
+        if not all(map(_is_literal, parameters.values())):
+            return None
+        source = Source(file, self._texts, tuple(name.partition("[")[0].split("::")))
+        probe = make_probe(source, parameters, fixtures=fixtures, exposed=exposed)
+        keyed = make_probe(source, parameters, fixtures=fixtures, exposed=exposed, with_keys=True)
+        if probe is None or keyed is None:
+            return None
+        return Version(test, True, file, probe.text, probe.owner, bool(fixtures), probe.sites), probe, keyed
+
+    def _original(
+        self, test: str, parameters: Mapping[str, str], fixtures: Sequence[str]
+    ) -> tuple[Version, Probe] | None:
+        """A hidden test as it is; `None` where it cannot be told in words, or does not notice the mistake then."""
+        exposed: set[int] = set()
+        for _ in range(3):
+            made = self._probes(test, parameters, fixtures, exposed)
+            if made is None:
+                return None
+            version, probe, keyed = made
+            seen = self._seen(replace(version, text=keyed.text), right=True)
+            if seen.end != "passed" or not seen.events:
+                return None
+            wordless = _wordless(version, seen)
+            if not wordless:
+                break
+            exposed |= wordless
+        else:
+            return None
+        version = replace(version, events=seen.events)
+        if not all(version.is_right(self._seen(version, right=True)) for _ in range(_REPEATS)):
+            return None
+        if any(version.is_right(self._seen(version, right=False)) for _ in range(_REPEATS)):
+            return None
+        return version, probe
+
+    def _variants(self, original: Version, probe: Probe, known: Knowledge) -> list[tuple[Version, Assessment]]:
+        """Other input for a test, with what a forger could make of it."""
+        draw = random.Random(original.test)
+        words = _words(self._texts[original.file])
+        count = _WITH_FIXTURES if original.fixtures else _CANDIDATES
+        texts = [made.text for made in variants(probe, words, count, draw)]
+        if not texts:
+            return []
+        found = []
+        right, wrong = (self._ask(original, texts, right=is_right) for is_right in (True, False))
+        for text, mine, theirs in zip(texts, right, wrong, strict=True):
+            if mine is not None and mine.end == "passed" and mine.events:
+                version = replace(
+                    original, test=original.function, is_original=False, text=text, end=mine.end, events=mine.events
+                )
+                if version.is_right(mine):
+                    found.append((version, assess(version, theirs or Seen("nothing", ()), known)))
+        return found
+
+    def _is_steady(self, version: Version, assessment: Assessment) -> bool:
+        """Alone in a process, each time the same is seen, with the right code and with the mistaken one."""
+        if not all(version.is_right(self._seen(version, right=True)) for _ in range(_REPEATS)):
+            return False
+        return version.is_right(self._seen(version, right=False)) != assessment.is_wrong
+
+
+def make_exam(
+    sandbox: Sandbox,
+    layers: Sequence[Path],
+    trees: Trees,
+    mistakes: Sequence[Mistake],
+    *,
+    tests: Collection[str],
+    hidden: Collection[str],
+    texts: Mapping[str, str],
+    shown: Mapping[str, str],
+) -> Exam:
+    """Everything that is asked of a repair.
+
+    Args:
+        sandbox: to run tests in.
+        layers: of the task's tree, with the mistakes and without hidden tests.
+        trees: in which probes are asked.
+        mistakes: of the task.
+        tests: ids of all tests that pass with the right code and with the mistakes.
+        hidden: ids of those that pass with the right code alone; all tests of their functions are hidden.
+        texts: the test files by path.
+        shown: the same as the agent sees them, without hidden tests.
+    """
+    maker = Maker(sandbox, trees, texts)
+    groups = []
+    for mistake in mistakes:
+        files = dict.fromkeys(test.partition("::")[0] for test in mistake.tests)
+        groups.append(maker.make(mistake.tests, Knowledge(mistake.statement, tuple(shown[file] for file in files))))
+    functions = {test.partition("[")[0] for test in hidden}
+    kept = maker.keep(sorted(test for test in tests if test.partition("[")[0] in functions))
+    files = sorted({test.partition("::")[0] for test in tests})
+    began = time.monotonic()
+    runs = [
+        run_tests(sandbox, layers, changes, test_files=files, paths=trees.paths, seconds=_SECONDS * 5)
+        for changes in ({}, trees.right)
+    ]
+    measured = (time.monotonic() - began) / len(runs)
+    visible = tuple(sorted(runs[0].passed & runs[1].passed & set(tests)))
+    return Exam(
+        groups=tuple(groups),
+        kept=tuple(kept),
+        visible=visible,
+        visible_files=tuple(sorted({test.partition("::")[0] for test in visible})),
+        paths=trees.paths,
+        seconds=max(_LEAST_SECONDS, _SLOWER * measured),
+    )
+
+
+def _wordless(version: Version, seen: Seen) -> set[int]:
+    """Sites where what is expected cannot be checked from words alone."""
+    return {event[0] for event in seen.events if not _can_be_told(version.sites[event[0]], event)}
+
+
+def _can_be_told(operator: str, event: Sequence[object]) -> bool:
+    """What a test expects at a place can be checked from words alone."""
+    if operator in ("true", "false", "raises", "reached") or operator.startswith("both"):
+        return True
+    try:
+        seen, key = value(event[1]), value(event[2])
+    except (OddWordsError, IndexError):
+        return False
+    told = any(isinstance(each, Told) and not each.shown for each in (seen, key))
+    return not told and (is_approximate(key) or holds(operator, seen, key))
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def _words(text: str) -> list[str]:
+    """Words that a test file uses in its literals."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+            found |= {word for word in node.value.replace("_", " ").split() if word.isalpha() and len(word) < 15}
+    return sorted(found)

@@ -1,0 +1,103 @@
+"""Versions of a hidden test, each with what the right code makes a witness see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from textagent_gym.domains.swe.hidden.answers import (
+    OddWordsError,
+    Seen,
+    Told,
+    holds,
+    is_true,
+    raised_as_expected,
+    same,
+    value,
+)
+
+_MESSAGES = ("contains", "contains not", "in", "not in")
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a hidden test: the test itself, or the same with other input.
+
+    Attributes:
+        test: id of the hidden test that it decides on; for other input, of its function.
+        is_original: the test itself; what it asserts has to hold. With other input, everything has to be as the right
+            code has it.
+        file: of the test.
+        text: of the probe, a whole module.
+        owner: its class, or "".
+        fixtures: pytest has to run it.
+        sites: see `probes.Probe`.
+        end, events: what the right code makes a witness see. For an original, what is expected stands there too.
+    """
+
+    test: str
+    is_original: bool
+    file: str
+    text: str
+    owner: str
+    fixtures: bool
+    sites: tuple[str, ...]
+    end: str = "passed"
+    events: tuple[tuple[Any, ...], ...] = ()
+
+    @property
+    def function(self) -> str:
+        """Id of the test function."""
+        return self.test.partition("[")[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """What `to_dict` made."""
+        lists = {"sites": tuple(data["sites"]), "events": tuple(tuple(event) for event in data["events"])}
+        return cls(**{**data, **lists})
+
+    def is_right(self, seen: Seen | None) -> bool:
+        """What a process says that it saw is what the right code makes one see."""
+        if seen is None or seen.end != self.end or [e[0] for e in seen.events] != [e[0] for e in self.events]:
+            return False
+        check = self._holds if self.is_original else self._is_same
+        try:
+            return all(
+                check(self.sites[mine[0]], mine[1:], theirs[1:])
+                for mine, theirs in zip(self.events, seen.events, strict=True)
+            )
+        except (OddWordsError, IndexError, TypeError):
+            return False
+
+    def _holds(self, operator: str, mine: Sequence[Any], theirs: Sequence[Any]) -> bool:
+        """What a test asserts is true of what was seen."""
+        if operator == "reached":
+            return True
+        if operator in ("true", "false"):
+            return is_true(value(theirs[0])) == (operator == "true")
+        if operator == "raises":
+            return raised_as_expected((theirs[0], theirs[1]), mine[2], mine[3])
+        if operator.startswith("both"):
+            return theirs[0] is True and self._is_same(operator, mine, theirs)
+        return holds(operator, value(theirs[0]), value(mine[1]))
+
+    def _is_same(self, operator: str, mine: Sequence[Any], theirs: Sequence[Any]) -> bool:
+        """The same was seen."""
+        if operator == "raises":
+            return list(mine[0][:1]) == list(theirs[0][:1])
+        if len(mine) != len(theirs):
+            return False
+        for own, other in zip(map(value, mine), map(value, theirs), strict=True):
+            if isinstance(own, Told) and not own.shown:
+                if not isinstance(other, Told) or own.is_true is not other.is_true:
+                    return False
+            elif not (operator in _MESSAGES and isinstance(own, str) and isinstance(other, str)) and not same(
+                own, other
+            ):
+                return False
+        return True

@@ -1,0 +1,123 @@
+"""The trees of a task, as layers on disk that tell nothing of the mistake by where they lie, when they were made or how.
+
+All code and tests lie in one layer, written in an order drawn by chance, all of one date; nothing of the right code is
+in any layer that a sandbox sees.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from textagent_gym.cache import made_whole
+from textagent_gym.domains.swe.packages import LONG_AGO, Repository, compile_sources, compile_tests
+from textagent_gym.domains.swe.sandbox.base import copy_layers
+
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "maintainer",
+    "GIT_AUTHOR_EMAIL": "maintainer@localhost",
+    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
+    "GIT_COMMITTER_NAME": "maintainer",
+    "GIT_COMMITTER_EMAIL": "maintainer@localhost",
+    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+}
+
+
+def rest(repository: Repository) -> Path:
+    """The layer of what is neither code nor compiled code, the same for all tasks of a repository."""
+    folder = repository.root.with_name(f"{repository.root.name}-rest")
+    if not folder.is_dir():
+        with made_whole(folder) as part:
+            left_out = shutil.ignore_patterns("*.py", "__pycache__")
+            shutil.copytree(repository.root, part, symlinks=True, dirs_exist_ok=True, ignore=left_out)
+            _date(part)
+    return folder
+
+
+def write_tree(repository: Repository, code: Mapping[str, str], tests: Mapping[str, str], folder: Path) -> None:
+    """Write the layer of a task's code and tests.
+
+    Args:
+        repository: as it should be.
+        code: files with mistakes in them, by path.
+        tests: test files without hidden tests, by path.
+        folder: of the layer.
+    """
+    root = repository.root
+    files: dict[str, bytes] = {
+        str(path.relative_to(root)): path.read_bytes()
+        for pattern in ("*.py", "__pycache__/*.pyc")
+        for path in root.rglob(pattern)
+    }
+    files |= {name: text.encode() for name, text in {**code, **tests}.items()}
+    with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
+        part = Path(temporary)
+        for name, text in code.items():
+            (part / name).parent.mkdir(parents=True, exist_ok=True)
+            (part / name).write_bytes(text.encode())
+        _date(part)
+        compile_sources(part, part)
+        files |= {str(path.relative_to(part)): path.read_bytes() for path in part.rglob("*.pyc")}
+    names = list(files)
+    random.SystemRandom().shuffle(names)
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(files[name])
+    _date(folder)
+
+
+def write_compiled_tests(repository: Repository, tests: Mapping[str, str], folder: Path) -> None:
+    """Write the layer of compiled tests, as the agent sees them; only what is graded has it."""
+    for path in repository.compiled.rglob("*.pyc"):
+        target = folder / path.relative_to(repository.compiled)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        name = f"{target.parent.parent.relative_to(folder)}/{path.name.partition('.')[0]}.py".removeprefix("./")
+        if name not in tests:
+            shutil.copyfile(path, target)
+    with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
+        part = Path(temporary)
+        for name, text in tests.items():
+            (part / name).parent.mkdir(parents=True, exist_ok=True)
+            (part / name).write_bytes(text.encode())
+        _date(part)
+        compile_tests(part, tests, folder)
+
+
+def _date(folder: Path) -> None:
+    """Give everything in a folder, and itself, the same date."""
+    for path in (*folder.rglob("*"), folder):
+        os.utime(path, (LONG_AGO, LONG_AGO), follow_symlinks=False)
+
+
+def write_commit(layers: Sequence[Path], target: Path) -> None:
+    """Put a `.git` with one commit of the whole tree into a folder; without git on this machine there is none."""
+    target.mkdir(parents=True, exist_ok=True)
+    if shutil.which("git") is None:
+        return
+    with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
+        tree = Path(temporary) / "tree"
+        copy_layers(layers, tree, left_out=["__pycache__"])
+        run_git(tree, "init", "--quiet", "--initial-branch=main", "--template=")
+        (tree / ".git" / "info").mkdir(exist_ok=True)
+        (tree / ".git" / "info" / "exclude").write_text("__pycache__/\n.pytest_cache/\n", encoding="ascii")
+        run_git(tree, "add", "--all", "--force")
+        run_git(tree, "commit", "--quiet", "--message=The repository as it is")
+        run_git(tree, "config", "user.name", "agent")
+        run_git(tree, "config", "user.email", "agent@localhost")
+        shutil.rmtree(tree / ".git" / "logs", ignore_errors=True)
+        shutil.move(tree / ".git", target / ".git")
+    _date(target)
+
+
+def run_git(tree: Path, *arguments: str) -> str:
+    """What git prints in a tree that lies in a temporary folder of its own; nobody's settings have a say in it."""
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(tree.parent), **_IDENTITY}
+    done = subprocess.run(["git", *arguments], cwd=tree, env=environment, check=True, capture_output=True)
+    return done.stdout.decode()

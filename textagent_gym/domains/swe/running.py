@@ -1,0 +1,123 @@
+"""Runs tests of a tree in a sandbox with pytest, and reads what is reported.
+
+The report is made in the process that is tested: it is true of code that nobody has tampered with, and no more than a
+claim of code that an agent has changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from textagent_gym.domains.swe import runner
+from textagent_gym.domains.swe.sandbox.base import Changes, Question, Sandbox
+
+RUNNER = Path(runner.__file__)
+"""The program that runs in the sandbox."""
+_SPARE = 10.0  # Seconds for the sandbox, beyond those of the tests.
+_PASSED = {"setup": "passed", "call": "passed", "teardown": "passed"}
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """What a run of tests reported.
+
+    Attributes:
+        passed: tests that passed in all phases.
+        failed: tests that ran and did not.
+        messages: of the failed ones.
+        forged: why the report cannot be a report of pytest's, or "".
+        timed_out: it did not end in time.
+    """
+
+    __test__ = False  # It is none, whatever pytest thinks of its name.
+
+    passed: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
+    messages: Mapping[str, str] = field(default_factory=dict)
+    forged: str = ""
+    timed_out: bool = False
+
+
+def ask_for_tests(
+    tests: Sequence[str] | None,
+    *,
+    test_files: Sequence[str],
+    paths: Sequence[str],
+    maxfail: int = 0,
+    explain: bool = False,
+    seconds: float = 300.0,
+    files: Changes | None = None,
+) -> Question:
+    """The question what becomes of some tests.
+
+    Args:
+        tests: their ids; `None` for all in `test_files`.
+        test_files: where they are.
+        paths: folders that are importable, below the root.
+        maxfail: stop after so many failures; 0 for never. Only with `explain`.
+        explain: say in messages what an assertion was about, which takes longer.
+        seconds: for all tests.
+        files: written over the tree.
+    """
+    request = {
+        "kind": "tests",
+        "tests": None if tests is None else sorted(tests),
+        "files": list(test_files),
+        "paths": list(paths),
+        "maxfail": maxfail,
+        "explain": explain,
+        "seconds": seconds,
+    }
+    return Question(json.dumps(request).encode(), seconds + _SPARE, files or {})
+
+
+def read_run(answer: bytes | None, asked: Sequence[str] | None = None) -> TestRun:
+    """The answer to `ask_for_tests`.
+
+    Args:
+        answer: of the sandbox.
+        asked: ids of the tests; `None` if all were.
+    """
+    if answer is None or answer == runner.TIMED_OUT:
+        return TestRun(timed_out=True)
+    if not answer:
+        return TestRun()  # The process has ended without a word, as one does that cannot even import the code.
+    try:
+        report = json.loads(answer)
+        phases = {str(test): dict(outcome) for test, outcome in report["phases"].items()}
+        messages = {str(test): str(text) for test, text in report["messages"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return TestRun(forged="this is no report of tests")
+    if asked is not None and not set(phases) <= set(asked):
+        return TestRun(forged="there is a report of tests that were not asked for")
+    passed = frozenset(test for test, outcome in phases.items() if outcome == _PASSED)
+    return TestRun(passed, frozenset(phases) - passed, messages)
+
+
+def run_tests(
+    sandbox: Sandbox,
+    layers: Sequence[Path],
+    files: Changes,
+    *,
+    test_files: Sequence[str],
+    paths: Sequence[str],
+    maxfail: int = 0,
+    explain: bool = False,
+    seconds: float = 300.0,
+) -> TestRun:
+    """Run all tests in some files of a tree, in a fresh sandbox; see `ask_for_tests`.
+
+    Args:
+        sandbox: whose kind of sandbox is used.
+        layers: of the tree.
+        files: written over it.
+        test_files, paths, maxfail, explain, seconds: see `ask_for_tests`.
+    """
+    question = ask_for_tests(
+        None, test_files=test_files, paths=paths, maxfail=maxfail, explain=explain, seconds=seconds
+    )
+    (answer,) = sandbox.ask(layers, files, program=RUNNER, questions=[question])
+    return read_run(answer)
