@@ -200,12 +200,6 @@ class Sandbox(ABC):
             raise SandboxError("what is seen in the sandbox cannot be searched")
         return [str(path) for path in json.loads(answer)]
 
-    def execute(
-        self, layers: Sequence[Path], files: Changes, *, program: Path, message: bytes, timeout: float
-    ) -> bytes | None:
-        """Ask one question; see `ask`."""
-        return next(iter(self.ask(layers, files, program=program, questions=[Question(message, timeout)])))
-
     @abstractmethod
     def close(self) -> None:
         """End everything and leave nothing behind."""

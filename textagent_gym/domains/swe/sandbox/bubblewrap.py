@@ -55,6 +55,7 @@ _PROGRAM = f"{TOOLS}/program.py"
 _FIRST_USER, _USERS = 0x70000000, 1 << 27
 """Numbers of users outside that a sandbox may take: above those that systems and their containers use."""
 _BWRAP = f"{supervisor.PLACE}/bwrap"
+_START = "import os; exec(os.read(0, 1 << 20))"
 _log = logging.getLogger("textagent_gym.swe")
 
 
@@ -97,9 +98,9 @@ class _Supervisor:
 
     def __init__(self, user: int | None) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        text = bundle(supervisor, mounts, tree)
+        self._line.send(bundle(supervisor, mounts, tree).encode())
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-X", "utf8", "-c", text, "" if user is None else str(user)],
+            [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, "" if user is None else str(user)],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us.

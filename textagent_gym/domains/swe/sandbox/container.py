@@ -121,9 +121,9 @@ class ContainerSandbox(ShellSandbox):
     def _start_shell(self) -> Shell:
         assert self._container is not None
         # Of all processes, those of the agent go first where memory runs out.
-        line = f"echo 900 2>/dev/null >/proc/self/oom_score_adj; exec 2>&1; {_PYTHON}"
+        line = f"echo 900 2>/dev/null >/proc/self/oom_score_adj; cd {ROOT} 2>/dev/null; exec 2>&1; {_PYTHON}"
         argv = ["/bin/sh", "-c", line, _shell_program(), self._filter]
-        stream = self._container.execute(argv, self._environment, ROOT)
+        stream = self._container.execute(argv, self._environment)
         return Shell(stream.stdin, stream.stdout, self.limits.output)
 
     def _kill_shell(self) -> None:
@@ -205,7 +205,7 @@ class _Asked:
                 'exec python -P -c "$0" 3 "$1" "$2" 3>&1 1>/dev/null 2>&1'
             )
             argv = ["bash", "-c", line, self._source, ROOT, self._filter]
-            self._stream = self.container.execute(argv, _variables({}), "/")
+            self._stream = self.container.execute(argv, _variables({}))
             wait_until_ready(self._stream.stdout)
         answer = ask_once(self._stream.stdin, self._stream.stdout, question)
         if answer is None:
@@ -336,7 +336,7 @@ class _Container:
             raise SandboxError(f"{request} failed in the container: {answer[:500].decode(errors='replace')}")
         return answer
 
-    def execute(self, argv: list[str], environment: Mapping[str, str], folder: str) -> _Stream:
+    def execute(self, argv: list[str], environment: Mapping[str, str]) -> _Stream:
         """Start a program as the agent's user."""
         try:
             made = self._api.exec_create(
@@ -344,7 +344,7 @@ class _Container:
                 argv,
                 stdin=True,
                 user=f"{self._user}:{self._user}",
-                workdir=folder,
+                workdir="/",
                 environment={**environment},
             )
             return _Stream(self._api.exec_start(made["Id"], socket=True))

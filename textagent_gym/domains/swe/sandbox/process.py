@@ -79,6 +79,7 @@ class ProcessSandbox(ShellSandbox):
     def _start_shell(self) -> Shell:
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
+        self._root.mkdir(exist_ok=True)  # An agent may have removed it.
         try:
             self._process = self._start(
                 ["bash", "--noprofile", "--norc"], (theirs_in, theirs_out), self._root, self._environment

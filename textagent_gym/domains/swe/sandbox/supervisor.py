@@ -1,8 +1,8 @@
 """The one who holds a sandbox's mounts: a process in a user and mount namespace of its own.
 
-It is started by `bubblewrap.py` with the text of `bundle`, talks over a socket on standard input, and ends when that is
-closed, and all mounts and processes with it. It imports nothing but the standard library and runs no line that an agent
-wrote. Started by root, it becomes a user whom nobody else is before it does anything.
+It is started by `bubblewrap.py`, which sends it as a text (see `bundle`); it talks over a socket on standard input, and
+ends when that is closed, and all mounts and processes with it. It imports nothing but the standard library and runs no
+line that an agent wrote. Started by root, it becomes a user whom nobody else is before it does anything.
 
 All its mounts lie on a small file system over `/sys`, which nobody here needs, under names that say nothing:
 
@@ -40,6 +40,8 @@ FILTER = 101
 """Number of the file descriptor with the filter of system calls."""
 PLACE = "/sys"
 ROOT = "/testbed"
+_FILES_SIZE, _FILES = 256 << 20, 50_000
+"""Room for what is written over a tree before anybody is asked about it: more than anybody sends."""
 _PATIENCE = 2.0  # Seconds until a process stands still, or its box is ended.
 _USER_LIMITS = {"max_inotify_instances": 32, "max_inotify_watches": 8192, "max_fanotify_groups": 0}
 """What the kernel counts for each user: less than it would allow, so that enough is left for the others."""
@@ -420,7 +422,7 @@ class Supervisor:
         files, layers = self._sent(), [*request["sources"]] or list(self._given[:-1])
         self._question.bring_layers(layers)
         self._files.layers = self._question.layers
-        made = self._files.mount(request["size"], request["files"])
+        made = self._files.mount(_FILES_SIZE, _FILES)
         tree.write_files(made, files)
         _unmount(made)
 

@@ -403,7 +403,11 @@ def noted_changes(
     root: str, before: Mapping[str, tuple[int, int, int]], inside: str, skip: Collection[str]
 ) -> tuple[dict[str, bytes | None], list[str]]:
     """What has become of a tree since its files were noted."""
-    tree = Tree(root, inside, skip)
+    try:
+        tree = Tree(root, inside, skip)
+    except OSError:
+        gone = [path for path in before if set(skip).isdisjoint(path.split("/"))]
+        return dict.fromkeys(gone), ["The folder of the repository is gone."]
     reading = Reading(tree, before.__contains__)
     try:
         for path, known in before.items():  # First, so that nothing else can be in their way.
@@ -438,12 +442,13 @@ def decode(data: bytes) -> tuple[dict[str, bytes | None], list[str]]:
     except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
         return {}, []
     files: dict[str, bytes | None] = {}
+    start = 0
     for name, length in lengths:
-        if length is not None and not (type(length) is int and 0 <= length <= len(rest)):
+        if length is not None and not (type(length) is int and 0 <= length <= len(rest) - start):
             return {}, []
         if is_path(name):
-            files[name] = None if length is None else rest[:length]
-        rest = rest[length or 0 :]
+            files[name] = None if length is None else rest[start : start + length]
+        start += length or 0
     return files, [sentence for sentence in said if isinstance(sentence, str)][:_SENTENCES]
 
 
