@@ -220,6 +220,7 @@ class BubblewrapSandbox(ShellSandbox):
         self._shell_pid = 0
         self._is_quiet = False
         self._grader: _Grader | None = None
+        self._asking = object()  # Which of the callers' iterators the tree of the program's box belongs to.
         self._environment: dict[str, str] = {}
         try:
             self._supervisor.ask("place", sources=[Path(bwrap)], name=_BWRAP)
@@ -320,14 +321,18 @@ class BubblewrapSandbox(ShellSandbox):
         self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
     ) -> Iterator[bytes | None]:
         self._quiet()
+        self._asking = asking = object()
         with _in_memory(files) as descriptor:
-            self._supervisor.ask("ask", [descriptor], sources=layers, **self._space)
+            self._supervisor.ask("ask", [descriptor], sources=layers)
         try:
             for question in questions:
+                if self._asking is not asking:
+                    raise SandboxError("questions about another tree have been asked meanwhile")
                 yield self._answer(program, question)
         finally:
-            with contextlib.suppress(SandboxError):
-                self._supervisor.ask("done")
+            if self._asking is asking:
+                with contextlib.suppress(SandboxError):
+                    self._supervisor.ask("done")
 
     def _answer(self, program: Path, question: Question) -> bytes | None:
         if self._grader is not None and self._grader.program != program:

@@ -7,8 +7,9 @@ line that an agent wrote. Started by root, it becomes a user whom nobody else is
 All its mounts lie on a small file system over `/sys`, which nobody here needs, under names that say nothing:
 
     system       what every box sees of this machine, read-only
-    agent        the agent's tree and all that it has written; agent.layers: what is below
-    question     the same for one question to a program; question.layers
+    agent        the agent's tree: layers, what was written over them, and both together
+    asked        the same for the tree that a program is asked about
+    question     what is written over that for one question
     box          three places that are shared with the program's box: what is mounted there appears in it
 """
 
@@ -74,7 +75,7 @@ def enter_namespaces() -> None:
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE, None)
     _mount("tmpfs", PLACE, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=16m,mode=755")
     os.chdir(PLACE)
-    for name in ("system", "agent", "agent.layers", "question", "question.layers", "files", "box"):
+    for name in ("system", "agent", "asked", "question", "box"):
         os.mkdir(name)
     for name in ("box/tree", "box/tmp", "box/shm"):
         os.mkdir(name)
@@ -134,7 +135,7 @@ def make_system(request: dict[str, Any], sources: list[str | int]) -> None:
 
 
 class Slot:
-    """A tree: layers below, and what is written on a temporary file system of a limited size.
+    """A tree: layers below, and what is written on a temporary file system of a limited size, which holds all of it.
 
     Args:
         name: of its folder.
@@ -144,41 +145,37 @@ class Slot:
         self.name = name
         self.layers: list[str] = []
 
-    def bring_layers(self, sources: list[str | int]) -> None:
-        """Take other layers, the first of which hides the others."""
-        for layer in self.layers:
-            _unmount(layer)
-        self.layers = []
-        for number, source in enumerate(sources):
-            layer = f"{self.name}.layers/{number}"
-            os.makedirs(layer, exist_ok=True)
-            bring(source, layer)
-            self.layers.append(layer)
-
-    def mount(self, size: int, files: int, target: str = "", over: str = "") -> str:
-        """Mount the tree afresh and return where.
+    def mount(self, sources: list[str | int], size: int, files: int) -> None:
+        """Mount the tree afresh.
 
         Args:
+            sources: of the layers, the first of which hides the others.
             size: bytes that can be written.
             files: files that can be made.
-            target: where it is mounted; in the slot's own folder by default.
-            over: a folder that hides the layers.
         """
-        self.unmount()
-        name = self.name
-        _mount("tmpfs", name, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={size},nr_inodes={files},mode=755")
-        for folder in ("upper", "work", "tree", "tmp", "shm", "empty"):
-            os.mkdir(f"{name}/{folder}")
-        lower = ":".join([*([over] if over else []), *self.layers] or [f"{name}/empty"])
-        options = f"lowerdir={lower},upperdir={name}/upper,workdir={name}/work,userxattr"
-        target = target or f"{name}/tree"
-        _mount("overlay", target, "overlay", _MS_NOSUID | _MS_NODEV, options)
-        return target
+        self.layers = []
+        mount_space(self.name, size, files)
+        for number, source in enumerate(sources):
+            layer = f"{self.name}/layers/{number}"
+            os.mkdir(layer)
+            bring(source, layer)
+            self.layers.append(layer)
+        mount_overlay(self.name, self.layers, f"{self.name}/tree")
 
-    def unmount(self) -> None:
-        """Take the tree away, and all that was written."""
-        _unmount(f"{self.name}/tree")
-        _unmount(self.name)
+
+def mount_space(name: str, size: int, files: int) -> None:
+    """Mount a temporary file system in the place of the last one, and of all that was mounted there."""
+    _unmount(name)
+    _mount("tmpfs", name, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={size},nr_inodes={files},mode=755")
+    for folder in ("upper", "work", "tree", "tmp", "shm", "layers"):
+        os.mkdir(f"{name}/{folder}")
+
+
+def mount_overlay(name: str, layers: list[str], target: str) -> None:
+    """Mount layers, and what is written over them into a space, somewhere."""
+    lower = ":".join(layers or [f"{name}/layers"])
+    options = f"lowerdir={lower},upperdir={name}/upper,workdir={name}/work,userxattr"
+    _mount("overlay", target, "overlay", _MS_NOSUID | _MS_NODEV, options)
 
 
 def limit(name: str, value: int) -> None:
@@ -358,8 +355,7 @@ class Supervisor:
         self._line = line
         self._children = Children()
         self._groups: dict[str, list[int]] = {}
-        self._agent, self._question = Slot("agent"), Slot("question")
-        self._files = Slot("files")
+        self._agent, self._asked = Slot("agent"), Slot("asked")
         self._given: list[int] = []
 
     def serve(self) -> None:
@@ -412,24 +408,20 @@ class Supervisor:
 
     def do_begin(self, request: dict[str, Any]) -> None:
         """A fresh tree for the agent."""
-        self._agent.unmount()
-        self._agent.bring_layers(self._sources(request))
-        self._agent.mount(request["size"], request["files"])
+        self._agent.mount(self._sources(request), request["size"], request["files"])
 
     def do_ask(self, request: dict[str, Any]) -> None:
-        """Other layers for questions, and files over them, which come last of the descriptors."""
+        """A tree for questions, with files over it, which come last of the descriptors."""
         self._end_question()
-        files, layers = self._sent(), [*request["sources"]] or list(self._given[:-1])
-        self._question.bring_layers(layers)
-        self._files.layers = self._question.layers
-        made = self._files.mount(_FILES_SIZE, _FILES)
-        tree.write_files(made, files)
-        _unmount(made)
+        self._asked.mount([*request["sources"]] or list(self._given[:-1]), _FILES_SIZE, _FILES)
+        tree.write_files("asked/tree", self._sent())
+        _unmount("asked/tree")
 
     def do_question(self, request: dict[str, Any]) -> None:
-        """A fresh tree for a question, in the box of the program."""
+        """The same tree, afresh, in the box of the program."""
         self._end_question()
-        self._question.mount(request["size"], request["files"], "box/tree", over="files/upper")
+        mount_space("question", request["size"], request["files"])
+        mount_overlay("question", ["asked/upper", *self._asked.layers], "box/tree")
         tree.write_files("box/tree", self._sent())
         for name in ("tmp", "shm"):
             _mount(f"question/{name}", f"box/{name}", None, _MS_BIND, None)
@@ -441,12 +433,13 @@ class Supervisor:
     def do_done(self, request: dict[str, Any]) -> None:
         """Take everything away that questions were about."""
         self._end_question()
-        self._files.unmount()
+        _unmount("asked")
 
     def _end_question(self) -> None:
         for name in ("tree", "tmp", "shm"):
-            _libc.umount2(f"box/{name}".encode(), _MNT_DETACH) if _is_covered(f"box/{name}") else None
-        self._question.unmount()
+            if _is_covered(f"box/{name}"):
+                _libc.umount2(f"box/{name}".encode(), _MNT_DETACH)
+        _unmount("question")
 
     def do_spawn(self, request: dict[str, Any]) -> dict[str, Any]:
         """Start a program."""
