@@ -2,8 +2,8 @@
 
 The tree is the task's own, with what the agent has changed in *source files* (see `sources`). Hidden tests run there as
 *probes* (see `hidden`): each asks the code something, in a process of its own that is sealed from all others, and says
-what it saw. What is right is known here alone; no answer that is expected, nor how many there are, ever enters a sandbox.
-To be paid, the code has to give the right answers, to the hidden tests and to the same questions with other input.
+what it saw. What is right is known here alone; no answer that is expected ever enters a sandbox. To be paid, the code
+has to give the right answers to the hidden tests, and to the same questions with other input.
 
 The tests that the agent can see run last, with pytest. Their report is made where the tested code is, and is believed.
 """
@@ -89,8 +89,6 @@ def grade(sandbox: Sandbox, layers: Sequence[Path], changes: Changes, exam: Exam
         broken += tuple(test for test in exam.visible if test not in run.passed)
     except _Stopped as stopped:
         return Grade((), tests, (), stopped.forged, stopped.timed_out)
-    finally:
-        answers.close()
     return Grade(tuple(repaired), tuple(test for test in tests if test not in set(repaired)), broken)
 
 
@@ -119,6 +117,3 @@ def _heard(answers: Iterator[bytes | None]) -> bytes:
     if answer and not read_answer(answer):
         raise _Stopped(forged=_FORGED)
     return answer
-
-
-__all__ = ["Grade", "Question", "grade"]

@@ -1,4 +1,4 @@
-"""The trees of a task, as layers on disk that tell nothing of the mistake by where they lie, when they were made or how.
+"""The trees of a task, as layers on disk that tell nothing of the mistake by where they lie or when they were made.
 
 All code and tests lie in one layer, written in an order drawn by chance, all of one date; nothing of the right code is
 in any layer that a sandbox sees.

@@ -175,7 +175,8 @@ class Describer:
         for item in items:
             if item.nodeid in self.wanted and isinstance(item, pytest.Function):
                 given = item.callspec.params if hasattr(item, "callspec") else {}
-                fixtures = [name for name in item.fixturenames if name not in given and not name.startswith("_")]
+                own = (*given, *(() if "request" in item._fixtureinfo.argnames else ("request",)))
+                fixtures = [name for name in item.fixturenames if name not in own and not name.startswith("_")]
                 module = [name for name in item.fixturenames if name.startswith("_xunit_setup_module")]
                 self.found[item.nodeid] = {"parameters": {k: repr(v) for k, v in given.items()},
                                            "fixtures": fixtures + module}  # fmt: skip
@@ -222,7 +223,7 @@ def out_of_time(*_: object) -> None:
 
 
 def call(request: dict[str, Any], text: str) -> None:
-    """Call a test function that needs no fixture, as pytest or unittest would."""
+    """Call the tests of a module, which need no fixtures."""
     path = os.path.join(os.getcwd(), request["file"])
     folder, name = os.path.split(path.removesuffix(".py"))
     while os.path.isfile(os.path.join(folder, "__init__.py")):
@@ -236,11 +237,16 @@ def call(request: dict[str, Any], text: str) -> None:
     module.__file__, module.__package__ = path, name.rpartition(".")[0]
     sys.modules[name] = module
     exec(compile(text, path, "exec"), module.__dict__)
-    function = request["function"]
-    if not request["owner"]:
-        getattr(module, function)()
-        return
-    owner = getattr(module, request["owner"])
+    holder = getattr(module, request["owner"]) if request["owner"] else module
+    for function in [name for name in vars(holder) if name.startswith(request["function"])]:
+        if request["owner"]:
+            call_method(holder, function)
+        else:
+            getattr(module, function)()
+
+
+def call_method(owner: Any, function: str) -> None:
+    """Call a test that is a method, as pytest or unittest would."""
     if issubclass(owner, unittest.TestCase):
         result = unittest.TestResult()
         unittest.TestSuite([owner(function)]).run(result)

@@ -27,8 +27,8 @@ from textagent_gym.tasks import Task, TaskSource, in_split
 _PREFIX = "SWE"
 _MOST_GRADINGS = 50
 MOST_CHANCE = 0.01 / _MOST_GRADINGS
-"""A task is served only where the chance of a forger (see `hidden.judge`) is below this in each grading, and so below one
-in a hundred in an episode that is graded fifty times."""
+"""A task is served only where the chance of a forger (see `hidden.judge`) is below this in each grading, and so below
+one in a hundred in an episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +213,8 @@ def _make(package: Package, recipes: tuple[Recipe, ...], split: str, index: int,
     exam = _read_exam(folder / "exam.json")
     if exam.chance > MOST_CHANCE:
         raise UnknownTaskError(
-            f"the hidden tests of {_name(recipes)} could be guessed here: their chance is {exam.chance:.2g}, and should be "
-            f"below {MOST_CHANCE:.2g} ({repository.platform})"
+            f"the answers to the hidden tests of {_name(recipes)} could be guessed: the chance is {exam.chance:.2g} here, "
+            f"and should be below {MOST_CHANCE:.2g} ({repository.platform})"
         )
     hunks = tuple(sorted(_hunks(recipes, repository), key=lambda hunk: (hunk.path, hunk.line)))
     shared = (folder / "tree", rest(repository))

@@ -1,1 +1,1 @@
-"""Hidden tests: what they ask, what the code that is tested answers, what the right answers are, and who could guess them."""
+"""Hidden tests: what they ask, what tested code answers, what is right, and what somebody could guess."""

@@ -1,7 +1,8 @@
 """Checks what a probe saw against what is right, where no tested code can reach.
 
-What was seen comes from a process that the tested code owns, so it is read as data from a stranger: bounded, and anything
-odd is wrong. Equality is Python's own, except that floats may differ in the last digits and that two NaNs are the same.
+What was seen comes from a process that the tested code owns, so it is read as data from a stranger: bounded, and
+anything odd is wrong. Equality is Python's own, except that floats may differ in the last digits and that two NaNs are
+the same.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class OddWordsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A value that can only be told by its type and what it shows of itself; two that show nothing are never the same."""
+    """A value that can only be told by its type and what it shows of itself; if that is nothing, none is the same."""
 
     kind: str
     shown: str

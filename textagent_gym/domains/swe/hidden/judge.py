@@ -2,10 +2,10 @@
 
 The forger knows the source with its mistake, the statement, every test that can be seen, the suite's own source, and in
 the tested process the text of each probe and what the mistaken code answers to it. Whatever it says must be right for
-every version. It has rules that turn what it knows into answers; it is given the rule that serves it best, wherever that
-rule finds the right answer among its first guesses, and the best of what all rules offer elsewhere. It also has to know
-which versions the mistaken code answers rightly; there it is given the best of some simple signs. The result is an upper
-estimate as far as the rules go: an answer that none of them offers counts as one in a thousand.
+every version. It has rules that turn what it knows into answers. It is given the rule that serves it best, wherever its
+first guess is right, and the best of what all rules offer elsewhere. It also has to know which versions the mistaken
+code answers rightly; there it is given the best of some simple signs. An answer that no rule offers counts as one in a
+thousand.
 """
 
 from __future__ import annotations
@@ -119,10 +119,14 @@ def _odds(version: Version, seen: Seen, known: Knowledge) -> dict[str, float]:
             if rank is not None:
                 found[rule] = max(found.get(rule, 0.0), 1.0 / (rank + 1))
         per_place.append(found)
+    # Which of several truths to turn round, the forger does not know.
+    truths = [event[1] for event in seen.events if type(event[-1]) is bool or type(event[1]) is bool]
+    turned = sum(type(seen.events[place][1]) is bool for place in places if _aligned(version, seen, place))
+    hesitation = 0.5 ** min(turned, len(truths) - turned)
     rules = {rule for found in per_place for rule in found}
     result = {rule: math.prod(found.get(rule, 0.0) for found in per_place) for rule in rules}
     result["a rule for each place"] = math.prod(max(found.values(), default=UNKNOWN) for found in per_place)
-    return {rule: max(odds, UNKNOWN) for rule, odds in result.items() if odds > 0} or {"unknown": UNKNOWN}
+    return {rule: max(odds * hesitation, UNKNOWN) for rule, odds in result.items() if odds > 0} or {"unknown": UNKNOWN}
 
 
 def _aligned(version: Version, seen: Seen, place: int) -> bool:
@@ -130,8 +134,8 @@ def _aligned(version: Version, seen: Seen, place: int) -> bool:
 
 
 def _wrong_places(version: Version, seen: Seen) -> list[int] | None:
-    """The places where the mistaken code's answers are wrong; `None` where the end is an exception nobody could guess."""
-    if version.end != "passed" and version.end != seen.end:
+    """The places where the mistaken code's answers are wrong; `None` where nobody could guess the end."""
+    if version.end not in ("passed", seen.end):
         return None
     places = []
     for place in range(len(version.events)):
@@ -215,8 +219,9 @@ def _near(each: Any) -> Iterator[Any]:
         yield from (each + 1, each - 1, -each, each + 2, each - 2, each * 2, 0)
     elif isinstance(each, str):
         yield from (
-            each.lower(), each.upper(), each.capitalize(), each.strip(), each[1:], each[:-1], each.title(), each.swapcase(),
-            each.replace("_", " "), each.replace("-", "_"), each.replace(" ", ""), each + "s", each.rstrip("s"),
+            each.lower(), each.upper(), each.capitalize(), each.strip(), each[1:], each[:-1], each.title(),
+            each.swapcase(), each.replace("_", " "), each.replace("-", "_"), each.replace(" ", ""), each + "s",
+            each.rstrip("s"),
         )  # fmt: skip
     elif isinstance(each, list | tuple):
         yield from (each[::-1], each[1:], each[:-1], type(each)())

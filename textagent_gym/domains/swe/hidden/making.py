@@ -6,7 +6,7 @@ import ast
 import json
 import random
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,19 +15,20 @@ from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, Told, 
 from textagent_gym.domains.swe.hidden.exam import Exam, Group, Kept, ask_probes, read_answer
 from textagent_gym.domains.swe.hidden.judge import Assessment, Knowledge, assess, chance
 from textagent_gym.domains.swe.hidden.probes import Probe, Source, make_probe
-from textagent_gym.domains.swe.hidden.variants import variants
+from textagent_gym.domains.swe.hidden.variants import merged, variants
 from textagent_gym.domains.swe.hidden.versions import Version
 from textagent_gym.domains.swe.running import RUNNER, run_tests
 from textagent_gym.domains.swe.sandbox.base import Changes, Question, Sandbox
 
-_ENOUGH = 1e-5  # Chance of a forger below which no further versions are looked for.
-_CANDIDATES = 40  # Variants that are tried for a test.
+_ENOUGH = 1e-6  # Chance of a forger below which no further variants are looked for.
+_CANDIDATES = 60  # Variants that are tried for a test.
 _WITH_FIXTURES = 12  # The same where pytest has to run each of them.
 _MOST_SOURCES = 4  # Tests whose variants are tried.
 _MOST_ROWS = 60  # Of a test with parameters, that are kept.
-_MOST_VARIANTS = 6
-_LEAST_VARIANTS = 2
-_EACH = 2.0  # Seconds for a candidate.
+_MOST_VARIANTS = 30
+_LEAST_VARIANTS = 4
+_MOST_TOGETHER = 10  # Variants of a test that are asked in one process.
+_EACH = 1.0  # Seconds for a candidate.
 _SECONDS = 60.0
 _REPEATS = 2
 _LEAST_SECONDS = 20.0  # For each question of a grading, on a machine that may have other things to do.
@@ -90,15 +91,18 @@ class Maker:
         versions = [version for version, _ in originals]
         assessed = [assess(version, self._seen(version, right=False), known) for version in versions]
         sources = list({version.function: (version, probe) for version, probe in reversed(originals)}.values())
-        candidates = [each for source in sources[:_MOST_SOURCES] for each in self._variants(*source, known)]
-        added = 0
-        while candidates and added < _MOST_VARIANTS and (added < _LEAST_VARIANTS or chance(assessed) > _ENOUGH):
-            odds = [chance([*assessed, assessment]) for _, assessment in candidates]
-            version, assessment = candidates.pop(min(range(len(odds)), key=odds.__getitem__))
-            if self._is_steady(version, assessment):
+        candidates = [each for source in sources[:_MOST_SOURCES] for each in self._candidates(*source, known)]
+        chosen: list[_Candidate] = []
+        while candidates and len(chosen) < _MOST_VARIANTS:
+            so_far = [*assessed, *(each.assessment for each in chosen)]
+            if len(chosen) >= _LEAST_VARIANTS and chance(so_far) <= _ENOUGH:
+                break
+            odds = [chance([*so_far, each.assessment]) for each in candidates]
+            chosen.append(candidates.pop(min(range(len(odds)), key=odds.__getitem__)))
+        for together in _together(chosen):
+            for version, members in self._steady(together):
                 versions.append(version)
-                assessed.append(assessment)
-                added += 1
+                assessed += [each.assessment for each in members]
         return Group(tuple(versions), chance(assessed))
 
     def keep(self, tests: Sequence[str]) -> list[Kept]:
@@ -186,36 +190,72 @@ class Maker:
         else:
             return None
         version = replace(version, events=seen.events)
+        for _ in range(_REPEATS):
+            version = version.loosened(self._seen(version, right=True))
         if not all(version.is_right(self._seen(version, right=True)) for _ in range(_REPEATS)):
             return None
         if any(version.is_right(self._seen(version, right=False)) for _ in range(_REPEATS)):
             return None
         return version, probe
 
-    def _variants(self, original: Version, probe: Probe, known: Knowledge) -> list[tuple[Version, Assessment]]:
+    def _candidates(self, original: Version, probe: Probe, known: Knowledge) -> list[_Candidate]:
         """Other input for a test, with what a forger could make of it."""
         draw = random.Random(original.test)
         words = _words(self._texts[original.file])
         count = _WITH_FIXTURES if original.fixtures else _CANDIDATES
-        texts = [made.text for made in variants(probe, words, count, draw)]
-        if not texts:
+        made = list(variants(probe, words, count, draw))
+        if not made:
             return []
-        found = []
+        texts = [variant.text for variant in made]
         right, wrong = (self._ask(original, texts, right=is_right) for is_right in (True, False))
-        for text, mine, theirs in zip(texts, right, wrong, strict=True):
+        found = []
+        for variant, text, mine, theirs in zip(made, texts, right, wrong, strict=True):
             if mine is not None and mine.end == "passed" and mine.events:
                 version = replace(
                     original, test=original.function, is_original=False, text=text, end=mine.end, events=mine.events
                 )
                 if version.is_right(mine):
-                    found.append((version, assess(version, theirs or Seen("nothing", ()), known)))
+                    assessment = assess(version, theirs or Seen("nothing", ()), known)
+                    found.append(_Candidate(version, variant, assessment))
         return found
 
-    def _is_steady(self, version: Version, assessment: Assessment) -> bool:
-        """Alone in a process, each time the same is seen, with the right code and with the mistaken one."""
-        if not all(version.is_right(self._seen(version, right=True)) for _ in range(_REPEATS)):
-            return False
-        return version.is_right(self._seen(version, right=False)) != assessment.is_wrong
+    def _steady(self, together: Sequence[_Candidate]) -> Iterator[tuple[Version, Sequence[_Candidate]]]:
+        """Versions that ask several variants at once; those in whose answers chance has a part are left out."""
+        if not together:
+            return
+        version = replace(together[0].version, text=merged([each.probe for each in together]).text)
+        seen = self._seen(version, right=True)
+        version = replace(version, end=seen.end, events=seen.events).loosened(self._seen(version, right=True))
+        is_steady = seen.end == "passed" and all(
+            version.is_right(self._seen(version, right=True)) for _ in range(_REPEATS)
+        )
+        as_wrong = any(each.assessment.is_wrong for each in together)
+        if is_steady and version.is_right(self._seen(version, right=False)) != as_wrong:
+            yield version, together
+        elif len(together) > 1:
+            half = len(together) // 2
+            yield from self._steady(together[:half])
+            yield from self._steady(together[half:])
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """Other input for a test."""
+
+    version: Version
+    probe: Probe
+    assessment: Assessment
+
+
+def _together(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
+    """Candidates that can be asked in one process, one after the other."""
+    alike: dict[object, list[_Candidate]] = {}
+    for each in candidates:
+        surroundings = each.version.text if each.version.fixtures else each.probe.surroundings
+        alike.setdefault((each.version.file, each.version.owner, surroundings), []).append(each)
+    for found in alike.values():
+        for start in range(0, len(found), _MOST_TOGETHER):
+            yield found[start : start + _MOST_TOGETHER]
 
 
 def make_exam(
@@ -244,15 +284,16 @@ def make_exam(
     maker = Maker(sandbox, trees, texts)
     groups = []
     for mistake in mistakes:
-        files = dict.fromkeys(test.partition("::")[0] for test in mistake.tests)
-        groups.append(maker.make(mistake.tests, Knowledge(mistake.statement, tuple(shown[file] for file in files))))
+        seen = dict.fromkeys(test.partition("::")[0] for test in mistake.tests)
+        groups.append(maker.make(mistake.tests, Knowledge(mistake.statement, tuple(shown[file] for file in seen))))
     functions = {test.partition("[")[0] for test in hidden}
     kept = maker.keep(sorted(test for test in tests if test.partition("[")[0] in functions))
     files = sorted({test.partition("::")[0] for test in tests})
+    nothing: Changes = {}
     began = time.monotonic()
     runs = [
         run_tests(sandbox, layers, changes, test_files=files, paths=trees.paths, seconds=_SECONDS * 5)
-        for changes in ({}, trees.right)
+        for changes in (nothing, trees.right)
     ]
     measured = (time.monotonic() - began) / len(runs)
     visible = tuple(sorted(runs[0].passed & runs[1].passed & set(tests)))

@@ -1,7 +1,7 @@
 """Which expressions of a test say what is expected: those that the tested code has no part in.
 
-A name is *plain* where everything that is ever assigned to it is, and where nobody can have changed it: it is immutable,
-or it is used in plain expressions only.
+A name is *plain* where everything that is ever assigned to it is, and where nobody can have changed it: it is
+immutable, or it is used in plain expressions only.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import builtins
 from collections.abc import Iterable, Iterator
 
 _BUILTINS = frozenset({
-    "abs", "bool", "bytes", "complex", "dict", "divmod", "enumerate", "float", "frozenset", "hex", "int", "len", "list",
-    "max", "min", "oct", "ord", "chr", "range", "repr", "reversed", "round", "set", "sorted", "str", "sum", "tuple", "zip",
+    "abs", "bool", "bytes", "chr", "complex", "dict", "divmod", "enumerate", "float", "frozenset", "hex", "int", "len",
+    "list", "max", "min", "oct", "ord", "range", "repr", "reversed", "round", "set", "sorted", "str", "sum", "tuple",
+    "zip",
 })  # fmt: skip
 _METHODS = frozenset({
-    "capitalize", "copy", "count", "decode", "encode", "endswith", "format", "get", "index", "items", "join", "keys", "lower",
-    "lstrip", "replace", "rstrip", "split", "splitlines", "startswith", "strip", "title", "upper", "values", "zfill",
+    "capitalize", "copy", "count", "decode", "encode", "endswith", "format", "get", "index", "items", "join", "keys",
+    "lower", "lstrip", "replace", "rstrip", "split", "splitlines", "startswith", "strip", "title", "upper", "values",
+    "zfill",
 })  # fmt: skip
 _MODULES = frozenset({"collections", "datetime", "decimal", "fractions", "math", "string", "textwrap", "uuid"})
 _MUTABLE = frozenset({"dict", "list", "set", "sorted", "copy", "split", "splitlines", "reversed", "zip", "enumerate"})
@@ -151,8 +153,8 @@ class Plain:
                 if all(isinstance(t, ast.Name | ast.Tuple) for t in node.targets) and {t.id for t in targets} <= names:
                     return
             if isinstance(node, ast.For) and self(node.iter) and not self._holds_mutable(node.iter):
-                for child in (*node.body, *node.orelse):
-                    visit(child)
+                for statement in (*node.body, *node.orelse):
+                    visit(statement)
                 return
             for child in ast.iter_child_nodes(node):
                 visit(child)
@@ -180,15 +182,16 @@ def is_print(statement: ast.stmt) -> bool:
 
 
 def _bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, list[ast.expr | None]]]:
-    """What is assigned to each name in these statements, functions and classes in them left out; `None` for anything else.
+    """What is assigned to each name in these statements; `None` for what is no value, such as a function.
 
     An import counts as an assignment of a name, that of the module at the top.
     """
     found: dict[str, list[ast.expr | None]] = {}
+    conditions: list[ast.expr | None] = []  # What decides whether the statement runs that is looked at.
 
     def bind(target: ast.AST, value: ast.expr | None) -> None:
         if isinstance(target, ast.Name):
-            found.setdefault(target.id, []).append(value)
+            found.setdefault(target.id, []).extend((value, *conditions))
         elif isinstance(target, ast.Tuple | ast.List):
             pairs = value.elts if isinstance(value, ast.Tuple | ast.List) else None
             same = pairs is not None and len(pairs) == len(target.elts)
@@ -239,8 +242,19 @@ def _bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, list[ast.expr | N
             case ast.Delete(targets=targets):
                 for target in targets:
                     bind(target, None)
+        decides = (
+            [node.test]
+            if isinstance(node, ast.If | ast.While)
+            else [node.iter]
+            if isinstance(node, ast.For)
+            else [None]
+            if isinstance(node, ast.Try | ast.Match | ast.AsyncFor)
+            else []
+        )
+        conditions.extend(decides)
         for child in ast.iter_child_nodes(node):
             visit(child)
+        del conditions[len(conditions) - len(decides) :]
 
     for statement in body:
         visit(statement)

@@ -1,7 +1,7 @@
 """Hidden tests as probes: what a test asks, without what it expects.
 
-`assert f(1) == 2` becomes `witness.see(0, f(1))`. Whatever the tested code has no part in, the right answer above all, is
-taken out of the text; what is asked is answered by `witness`, and the answers are checked elsewhere (`answers`).
+`assert f(1) == 2` becomes `witness.see(0, f(1))`. Whatever the tested code has no part in, the right answer above all,
+is taken out of the text. The witness says what it sees, and that is checked elsewhere (`answers`).
 """
 
 from __future__ import annotations
@@ -73,6 +73,14 @@ class Probe:
         """Source of the module."""
         return ast.unparse(ast.fix_missing_locations(self.module))
 
+    @property
+    def surroundings(self) -> str:
+        """Source of the module without the function's body."""
+        body, self.function.body = self.function.body, [ast.Pass()]
+        text = self.text
+        self.function.body = body
+        return text
+
 
 def make_probe(
     source: Source,
@@ -121,11 +129,15 @@ def _find(source: Source) -> tuple[ast.Module, ast.FunctionDef, str] | None:
         module.body[first:first] = imports
     if function is None:
         return None
-    for holder in (module, *(node for node in module.body if isinstance(node, ast.ClassDef))):
-        kept = [node for node in holder.body if node is function or not _is_test(node)]
-        holder.body[:] = kept or [ast.Pass()]
+    for body in bodies(module):
+        body[:] = [node for node in body if node is function or not _is_test(node)] or [ast.Pass()]
     function.name = NAME
     return module, function, owner.name if len(source.path) == 2 and owner is not None else ""
+
+
+def bodies(module: ast.Module) -> list[list[ast.stmt]]:
+    """The statements of a module and of its classes."""
+    return [module.body, *(node.body for node in module.body if isinstance(node, ast.ClassDef))]
 
 
 def _is_heading(node: ast.stmt) -> bool:

@@ -8,12 +8,13 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from textagent_gym.domains.swe.hidden.probes import WITNESS, Probe
+from textagent_gym.domains.swe.hidden.probes import NAME, WITNESS, Probe, bodies
 
 _TOKEN = re.compile(r"[A-Za-z]{2,}|\d+")
 _WORDS = (
-    "amber", "basket", "cedar", "delta", "ember", "falcon", "garden", "harbor", "island", "jungle", "kettle", "lantern",
-    "meadow", "nectar", "orchid", "pepper", "quartz", "river", "saddle", "timber", "umbrella", "velvet", "willow", "zephyr",
+    "amber", "basket", "cedar", "delta", "ember", "falcon", "garden", "harbor", "island", "jungle", "kettle",
+    "lantern", "meadow", "nectar", "orchid", "pepper", "quartz", "river", "saddle", "timber", "umbrella", "velvet",
+    "willow", "zephyr",
 )  # fmt: skip
 _LARGEST_TABLE = 4000  # Characters of a literal at the top of a module that is taken into the function.
 _TRIES = 6
@@ -46,6 +47,18 @@ def variants(probe: Probe, words: Sequence[str], count: int, draw: random.Random
             yield other
             if len(texts) > count:
                 return
+
+
+def merged(probes: Sequence[Probe]) -> Probe:
+    """One probe that asks what several of the same module ask, in functions of their own."""
+    first = probes[0]
+    module, function = copy.deepcopy((first.module, first.function))
+    body = next(body for body in bodies(module) if function in body)
+    for number, probe in enumerate(probes[1:], start=1):
+        other = copy.deepcopy(probe.function)
+        other.name = f"{NAME}_{number}"
+        body.append(other)
+    return Probe(module, function, first.owner, first.sites)
 
 
 def _changeable(probe: Probe) -> tuple[Probe, list[ast.Constant]]:
@@ -81,15 +94,15 @@ def _is_table(node: ast.expr) -> bool:
 def _literals(node: ast.AST) -> Iterator[ast.Constant]:
     """Literals that are input: not what belongs to a witness, no docstrings, no formats."""
     if isinstance(node, ast.Constant):
-        if isinstance(node.value, str | int | float | bytes) and node.value is not Ellipsis:
+        if isinstance(node.value, str | int | float | bytes):
             yield node
         return
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         owner = node.func.value
         if isinstance(owner, ast.Name) and owner.id == WITNESS:
             left_out = 2 if node.func.attr in ("compare", "call") else 1
-            for child in (*node.args[left_out:], *(keyword.value for keyword in node.keywords)):
-                yield from _literals(child)
+            for given in (*node.args[left_out:], *(keyword.value for keyword in node.keywords)):
+                yield from _literals(given)
             return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return
@@ -197,5 +210,6 @@ def _other_value(value: object, draw: random.Random, words: Sequence[str]) -> st
     word = draw.choice(list(words))
     return draw.choice((
         word, text + word, f"{word} {text}", text + text, text[:place] + draw.choice("aexZ07-_ ") + text[place:],
-        text[:place] + text[place + 1 :], text[::-1], text.upper(), text.lower(), text.title(), text[:place], text[place:],
+        text[:place] + text[place + 1 :], text[::-1], text.upper(), text.lower(), text.title(), text[:place],
+        text[place:],
     ))  # fmt: skip

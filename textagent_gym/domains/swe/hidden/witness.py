@@ -1,4 +1,4 @@
-"""Runs beside tested code: says in words what a probe sees there. Nothing here knows what is expected, or is to be trusted.
+"""Runs beside tested code and says in words what a probe sees there. It knows nothing, and is not to be trusted.
 
 It is sent to the runner as a text. Words are JSON: what has no other is a pair of a letter and what it takes.
 """
@@ -87,7 +87,7 @@ def words(value: object, depth: int = 0, count: list[int] | None = None) -> Any:
     count[0] += 1
     if depth > _DEEPEST or count[0] > _MOST:
         return ["?", name(type(value)), "", None]
-    kind = type(value)
+    kind: Any = type(value)
     if value is None or kind is bool or (kind is str and len(value) <= _LONGEST):  # type: ignore[arg-type]
         return value
     if isinstance(value, int) and kind.__eq__ is int.__eq__ and not isinstance(value, enum.Enum):

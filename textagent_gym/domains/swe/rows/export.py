@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from textagent_gym.domains.swe.layers import run_git
 from textagent_gym.domains.swe.rows.scripts import Row, script
 from textagent_gym.domains.swe.sandbox import SandboxError
 from textagent_gym.domains.swe.sandbox.base import ROOT, copy_layers
 from textagent_gym.domains.swe.sandbox.toolbox import TOOLS
-from textagent_gym.domains.swe.tasks import SWETask, run_git
+from textagent_gym.domains.swe.tasks import SWETask
 from textagent_gym.errors import MissingDependencyError, UnsupportedOperationError
 
 _PARSER = "parse_log_pytest_v2"
@@ -61,7 +62,11 @@ def _row(task: SWETask, tree: Path) -> Row:
     """A task as a row; its tree is changed and becomes what it was."""
     package = task.repository.package
     base_commit = _git(tree, "rev-parse", "HEAD").strip()
-    hidden = [path for path in _files(task.layers[0]) if path in task.repository.test_files]
+    hidden = [
+        path
+        for path in task.repository.test_files
+        if (task.layers[1] / path).read_bytes() != (task.repository.root / path).read_bytes()
+    ]
     patches = [
         _patch(tree, {path: task.repository.root / path for path in paths})
         for paths in (sorted({hunk.path for hunk in task.hunks}), hidden)
