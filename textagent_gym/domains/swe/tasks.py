@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 from collections import defaultdict
@@ -261,20 +262,20 @@ def _repository(package: Package, sandbox: str) -> Repository:
 def _write(recipes: tuple[Recipe, ...], repository: Repository, folder: Path, sandbox: str) -> None:
     """Write a task's layers and its exam."""
     changed = _with_mistakes(recipes, repository)
-    box = make_sandbox(sandbox)
-    try:
-        failing = _failing(recipes, repository, changed, box)
+    with contextlib.ExitStack() as stack:
+        boxes = make_sandbox(sandbox), make_sandbox(sandbox)
+        for box in boxes:
+            stack.callback(box.close)
+        failing = _failing(recipes, repository, changed, boxes[0])
         shown = {name: hide(repository.test_texts[name], names) for name, names in _by_file(failing).items()}
         with made_whole(folder) as part:
             write_tree(repository, changed, shown, part / "tree")
             write_compiled_tests(repository, shown, part / "compiled")
             write_commit([part / "tree", rest(repository)], part / "git")
-            exam = _exam(recipes, repository, changed, failing, shown, part, box)
+            exam = _exam(recipes, repository, changed, failing, shown, part, boxes)
             (part / "exam.json").write_text(exam.to_json(), encoding="utf-8")
             for path in part.iterdir():
                 path.chmod(0o755 if path.is_dir() else 0o644)
-    finally:
-        box.close()
 
 
 def _exam(
@@ -284,7 +285,7 @@ def _exam(
     failing: Sequence[str],
     shown: dict[str, str],
     folder: Path,
-    box: Sandbox,
+    boxes: tuple[Sandbox, Sandbox],
 ) -> Exam:
     """What is asked of a repair of these mistakes.
 
@@ -295,7 +296,7 @@ def _exam(
     mistakes: Changes = {name: text.encode() for name, text in changed.items()}
     layers = (folder / "compiled", folder / "tree", rest(repository))
     exam = make_exam(
-        box,
+        boxes,
         layers,
         Trees((repository.compiled, repository.root), mistakes, right, repository.package.paths),
         [
@@ -310,7 +311,7 @@ def _exam(
         texts=repository.test_sources,
         shown={**repository.test_texts, **shown},
     )
-    if exam.chance <= MOST_CHANCE and not grade(box, layers, right, exam).resolved:
+    if exam.chance <= MOST_CHANCE and not all(grade(box, layers, right, exam).resolved for box in boxes):
         raise UnknownTaskError(f"the hidden tests of {_name(recipes)} do not pass with the right code")
     return exam
 

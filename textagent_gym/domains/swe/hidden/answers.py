@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _DEEPEST = 60
+_MOST_HASHED = 2000  # Elements of a set or dictionary: whoever chooses them can make all their hashes the same.
 _LONGEST_MESSAGE = 1000
 
 
@@ -68,6 +69,8 @@ def value(words: Any, depth: int = 0) -> Any:
         return words
     try:
         letter, *rest = words
+        if letter in ("d", "s") and len(rest) > _MOST_HASHED:
+            raise OddWordsError("too many")
         match letter:
             case "i":
                 return int(rest[0], 16)

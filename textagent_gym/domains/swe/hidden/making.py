@@ -30,7 +30,7 @@ _LEAST_VARIANTS = 4
 _MOST_TOGETHER = 10  # Variants of a test that are asked in one process.
 _EACH = 1.0  # Seconds for a candidate.
 _SECONDS = 60.0
-_REPEATS = 2
+_BOTH = (0, 1)
 _LEAST_SECONDS = 20.0  # For each question of a grading, on a machine that may have other things to do.
 _SLOWER = 10.0  # How much longer than measured here a question may take.
 
@@ -69,13 +69,13 @@ class Maker:
     """Makes versions of one task's hidden tests.
 
     Args:
-        sandbox: to run them in.
+        sandboxes: two to run them in. What differs between them, such as addresses in memory, is nobody's right answer.
         trees: right and mistaken.
         texts: the test files by path.
     """
 
-    def __init__(self, sandbox: Sandbox, trees: Trees, texts: Mapping[str, str]) -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandboxes: tuple[Sandbox, Sandbox], trees: Trees, texts: Mapping[str, str]) -> None:
+        self._sandboxes = sandboxes
         self._trees = trees
         self._texts = texts
 
@@ -122,8 +122,9 @@ class Maker:
                 for (version, _), seen in zip(pairs, keys, strict=True)
                 if seen is not None and seen.end == "passed" and not _wordless(version, seen)
             ]
-            for right in (True, True, False):
-                answers = self._ask(like, [version.text for version in versions], right=right) if versions else []
+            for right, where in ((True, 0), (True, 1), (False, 0)):
+                texts = [version.text for version in versions]
+                answers = self._ask(like, texts, right=right, where=where) if versions else []
                 versions = [v for v, seen in zip(versions, answers, strict=True) if v.is_right(seen)]
             if versions:
                 found.append(Kept(tuple(versions)))
@@ -137,11 +138,11 @@ class Maker:
         wanted = {"kind": "describe", "tests": list(tests), "files": files, "paths": list(self._trees.paths)}
         asked = Question(json.dumps({**wanted, "seconds": _SECONDS}).encode(), _SECONDS + 10)
         written: Changes = {name: self._texts[name].encode() for name in files}
-        (answer,) = self._sandbox.ask(self._trees.layers, written, program=RUNNER, questions=[asked])
+        (answer,) = self._sandboxes[0].ask(self._trees.layers, written, program=RUNNER, questions=[asked])
         found = json.loads(answer or b"{}")
         return {test: found[test] for test in tests if test in found}
 
-    def _ask(self, version: Version, texts: Sequence[str], *, right: bool) -> list[Seen | None]:
+    def _ask(self, version: Version, texts: Sequence[str], *, right: bool, where: int = 0) -> list[Seen | None]:
         """What probes of one kind see, all in one process unless pytest has to run them."""
         if version.fixtures:
             asked = [ask_probes(version, [text], self._trees.paths, _EACH + 20) for text in texts]
@@ -149,12 +150,12 @@ class Maker:
             asked = [ask_probes(version, texts, self._trees.paths, _EACH * len(texts) + 20, each=_EACH)]
         files: Changes = {} if right else self._trees.mistakes
         found: list[Seen | None] = []
-        for answer in self._sandbox.ask(self._trees.layers, files, program=RUNNER, questions=asked):
+        for answer in self._sandboxes[where].ask(self._trees.layers, files, program=RUNNER, questions=asked):
             found += read_answer(answer) or [None] * (len(texts) // len(asked))
         return found
 
-    def _seen(self, version: Version, *, right: bool) -> Seen:
-        return self._ask(version, [version.text], right=right)[0] or Seen("nothing", ())
+    def _seen(self, version: Version, *, right: bool, where: int = 0) -> Seen:
+        return self._ask(version, [version.text], right=right, where=where)[0] or Seen("nothing", ())
 
     def _probes(
         self, test: str, parameters: Mapping[str, str], fixtures: Sequence[str], exposed: Collection[int] = ()
@@ -190,11 +191,11 @@ class Maker:
         else:
             return None
         version = replace(version, events=seen.events)
-        for _ in range(_REPEATS):
-            version = version.loosened(self._seen(version, right=True))
-        if not all(version.is_right(self._seen(version, right=True)) for _ in range(_REPEATS)):
+        for where in _BOTH:
+            version = version.loosened(self._seen(version, right=True, where=where))
+        if not all(version.is_right(self._seen(version, right=True, where=where)) for where in _BOTH):
             return None
-        if any(version.is_right(self._seen(version, right=False)) for _ in range(_REPEATS)):
+        if any(version.is_right(self._seen(version, right=False, where=where)) for where in _BOTH):
             return None
         return version, probe
 
@@ -225,9 +226,10 @@ class Maker:
             return
         version = replace(together[0].version, text=merged([each.probe for each in together]).text)
         seen = self._seen(version, right=True)
-        version = replace(version, end=seen.end, events=seen.events).loosened(self._seen(version, right=True))
+        version = replace(version, end=seen.end, events=seen.events)
+        version = version.loosened(self._seen(version, right=True, where=1))
         is_steady = seen.end == "passed" and all(
-            version.is_right(self._seen(version, right=True)) for _ in range(_REPEATS)
+            version.is_right(self._seen(version, right=True, where=where)) for where in _BOTH
         )
         as_wrong = any(each.assessment.is_wrong for each in together)
         if is_steady and version.is_right(self._seen(version, right=False)) != as_wrong:
@@ -259,7 +261,7 @@ def _together(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
 
 
 def make_exam(
-    sandbox: Sandbox,
+    sandboxes: tuple[Sandbox, Sandbox],
     layers: Sequence[Path],
     trees: Trees,
     mistakes: Sequence[Mistake],
@@ -272,7 +274,7 @@ def make_exam(
     """Everything that is asked of a repair.
 
     Args:
-        sandbox: to run tests in.
+        sandboxes: to run tests in.
         layers: of the task's tree, with the mistakes and without hidden tests.
         trees: in which probes are asked.
         mistakes: of the task.
@@ -281,7 +283,7 @@ def make_exam(
         texts: the test files by path.
         shown: the same as the agent sees them, without hidden tests.
     """
-    maker = Maker(sandbox, trees, texts)
+    maker = Maker(sandboxes, trees, texts)
     groups = []
     for mistake in mistakes:
         seen = dict.fromkeys(test.partition("::")[0] for test in mistake.tests)
@@ -292,7 +294,7 @@ def make_exam(
     nothing: Changes = {}
     began = time.monotonic()
     runs = [
-        run_tests(sandbox, layers, changes, test_files=files, paths=trees.paths, seconds=_SECONDS * 5)
+        run_tests(sandboxes[0], layers, changes, test_files=files, paths=trees.paths, seconds=_SECONDS * 5)
         for changes in (nothing, trees.right)
     ]
     measured = (time.monotonic() - began) / len(runs)

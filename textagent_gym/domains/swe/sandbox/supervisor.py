@@ -368,8 +368,8 @@ class Supervisor:
             try:
                 request = json.loads(message)
                 answer = getattr(self, "do_" + request["do"])(request) or {}
-            except (OSError, ValueError, subprocess.SubprocessError) as error:
-                answer = {"error": str(error)}
+            except Exception as error:  # noqa: BLE001 (whatever an agent has done to its tree)
+                answer = {"error": f"{type(error).__name__}: {error}"}
             finally:
                 for descriptor in self._given:
                     os.close(descriptor)
