@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-import ast
-import random
 import subprocess
 
 import pytest
 
-from textagent_gym.domains.swe.grader import Grade, grade, run_tests
-from textagent_gym.domains.swe.sandbox import Changes, Sandbox
+from tests.domains.swe.forger import OLD, forgeries
+from textagent_gym.domains.swe.grader import Grade, grade
+from textagent_gym.domains.swe.hidden.exam import Exam
+from textagent_gym.domains.swe.sandbox import Changes, Sandbox, make_sandbox
 from textagent_gym.domains.swe.sources import source_changes
-from textagent_gym.domains.swe.tasks import SWETask
-from textagent_gym.domains.swe.twins import all_twins, rewrite, twin
+from textagent_gym.domains.swe.tasks import MOST_CHANCE, BuiltTasks, SWETask
 
 SOURCE = "measures/numerals.py"
 
 
-def graded(sandbox: Sandbox, task: SWETask, changes: Changes, seconds: float = 60.0) -> Grade:
-    """Grade changes of a task's tree."""
-    return grade(
-        sandbox,
-        task.source_layers,
-        changes,
-        fail_to_pass=task.fail_to_pass,
-        pass_to_pass=task.pass_to_pass,
-        tests=task.repository.test_texts,
-        twins=task.twins,
-        paths=task.repository.package.paths,
-        seconds=seconds,
-    )
+def graded(sandbox: Sandbox, task: SWETask, changes: Changes) -> Grade:
+    """Grade changes of a task's tree, those that count."""
+    counted = source_changes(changes, task.repository.test_files, task.repository.files, sources="measures").counted
+    return grade(sandbox, task.graded_layers, counted, task.exam)
 
 
-def wrong(task: SWETask) -> str:
-    """The file with the mistake in it."""
-    return (task.layers[1] / SOURCE).read_text()
+def wrong(task: SWETask, path: str = SOURCE) -> str:
+    """A file as the task has it."""
+    return (task.layers[1] / path).read_text()
 
 
-def right(task: SWETask) -> str:
-    """The file as it should be."""
-    return (task.repository.root / SOURCE).read_text()
+def right(task: SWETask, path: str = SOURCE) -> str:
+    """A file as it should be."""
+    return (task.repository.root / path).read_text()
 
 
 def test_the_repair_is_paid_in_full(sandbox: Sandbox, task: SWETask) -> None:
@@ -56,6 +46,7 @@ def test_nothing_is_paid_for_nothing(sandbox: Sandbox, task: SWETask) -> None:
         assert not result.resolved
         assert result.credit == 0
         assert result.missing == task.fail_to_pass
+        assert result.forged == ""  # A draft that cannot be imported is no forgery.
 
 
 def test_a_repair_that_breaks_something_else_is_worth_nothing(sandbox: Sandbox, task: SWETask) -> None:
@@ -67,26 +58,30 @@ def test_a_repair_that_breaks_something_else_is_worth_nothing(sandbox: Sandbox, 
     assert result.credit == 0
 
 
-# Attacks from the code of the package, which runs in the process that tests it. Each is put before the wrong code.
+def test_special_cases_of_what_the_statement_shows_are_not_paid(sandbox: Sandbox, tasks: BuiltTasks) -> None:
+    """A table of the inputs and outputs that were told is no repair: the same is asked with other input."""
+    task = next(
+        task for split in tasks.splits for task in playable(tasks, split) if "format_duration(90000" in task.problem
+    )
+    path = task.hunks[0].path
+    text = wrong(task, path).replace(
+        "def format_duration(seconds", "def format_duration(seconds, *a, **k):\n"
+        "    if seconds == 90000 and k == {'largest': 'h'}:\n        return '25h'\n"
+        "    if seconds == 7200 and k == {'largest': 'm'}:\n        return '120m'\n"
+        "    return _format_duration(seconds, *a, **k)\n\n\ndef _format_duration(seconds",
+    )  # fmt: skip
+    assert text != wrong(task, path)
+    result = graded(sandbox, task, {path: text.encode()})
+    assert result.credit == 0
+    assert graded(sandbox, task, {path: right(task, path).encode()}).resolved
 
-FORGE = """
-import json, os, re, sys
-tests = [f"tests/{name}::{test}" for name in os.listdir("tests") if name.endswith(".py")
-         for test in re.findall(r"^def (test_\\w+)", open(f"tests/{name}").read(), re.M)]
-wanted = WANTED
-passed = {"setup": "passed", "call": "passed", "teardown": "passed"}
-failed = {**passed, "call": "failed"}
-report = {"collected": tests, "phases": {}, "messages": {}, "errors": [], "tampered": False, "status": STATUS}
-for test in tests + wanted:
-    report["phases"][test] = CHOICE
-data = json.dumps(report).encode()
-for number in os.listdir("/proc/self/fd"):
-    try:
-        os.write(int(number), data)
-    except OSError:
-        pass
-os._exit(STATUS)
-"""
+
+def playable(tasks: BuiltTasks, split: str) -> list[SWETask]:
+    """The tasks of a split."""
+    return [tasks.task(split, index) for index in range(tasks.size(split))]
+
+
+# Attacks from the code of the package, which runs in the process that tests it. Each is put before the wrong code.
 
 PATCH = """
 import sys
@@ -97,17 +92,13 @@ patch()
 """
 
 ATTACKS = {
+    "answer in the place of who runs the tests": OLD,
     "exit at once": "import os\nos._exit(0)\n",
     "exit as if tests had failed": "import os\nos._exit(1)\n",
     "print a summary and exit": "import os\nos.write(1, b'=== 113 passed in 0.1s ===\\n')\nos._exit(0)\n",
     "raise SystemExit": "raise SystemExit(0)\n",
     "exit when the tests are done": "import atexit, os\natexit.register(os._exit, 0)\n",
-    "forge a report, all passed": FORGE.replace("STATUS", "0").replace("CHOICE", "passed"),
-    "forge a report, pytest failed": FORGE.replace("STATUS", "1").replace("CHOICE", "passed"),
-    "forge a report, strangers failed": FORGE.replace("STATUS", "1").replace(
-        "CHOICE", "passed if test in wanted or '[' in test else failed"
-    ),
-    "outcome of every report": PATCH.replace(
+    "the outcome of every report": PATCH.replace(
         "PATCH",
         "old = reports.TestReport.from_item_and_call.__func__\n"
         "    def made(cls, item, call):\n"
@@ -116,64 +107,13 @@ ATTACKS = {
         "        return found\n"
         "    reports.TestReport.from_item_and_call = classmethod(made)",
     ),
-    "outcome of every report, in place": PATCH.replace(
-        "PATCH",
-        "made = reports.TestReport.from_item_and_call.__func__\n"
-        "    def new(cls, item, call):\n"
-        "        return cls(item.nodeid, item.location, {}, 'passed', None, call.when)\n"
-        "    made.__code__ = new.__code__",
-    ),
-    "calls that never fail": PATCH.replace(
-        "PATCH",
-        "old = runner.CallInfo.from_call.__func__\n"
-        "    def made(cls, func, when, reraise=None):\n"
-        "        return old(cls, lambda: None, when, reraise)\n"
-        "    runner.CallInfo.from_call = classmethod(made)",
-    ),
-    "a plugin of one's own": "import gc\n"
-    "from _pytest.config import PytestPluginManager\n"
-    "import pytest\n"
-    "class Plugin:\n"
-    "    @pytest.hookimpl(hookwrapper=True)\n"
-    "    def pytest_runtest_makereport(self, item, call):\n"
-    "        outcome = yield\n"
-    "        report = outcome.get_result()\n"
-    "        report.outcome = 'passed'\n"
-    "for found in gc.get_objects():\n"
-    "    if isinstance(found, PytestPluginManager):\n"
-    "        found.register(Plugin())\n",
     "tests that do nothing": "import gc\nfrom _pytest.python import Function\nFunction.runtest = lambda self: None\n",
-    "the reporter itself": "import sys\n"
-    "Reporter = sys.modules['__main__'].Reporter\n"
-    "old = Reporter.pytest_runtest_logreport\n"
-    "def logged(self, report):\n"
-    "    report.outcome = 'passed'\n"
-    "    old(self, report)\n"
-    "Reporter.pytest_runtest_logreport = logged\n",
-    "failures that are no failures": "import builtins\n"
-    "class Quiet(Exception):\n"
-    "    pass\n"
-    "builtins.AssertionError = Quiet\n",
+    "the reporter itself": "import sys\nReporter = sys.modules['__main__'].Reporter\n"
+    "Reporter.outcome = lambda self, function: 'passed'\n",
+    "failures that are no failures": "import builtins\nclass Quiet(Exception):\n    pass\nbuiltins.AssertionError = Quiet\n",
     "skip the module": "import pytest\npytest.skip(allow_module_level=True)\n",
-    "expect failures": "import pytest\n"
-    "from _pytest.python import Function\n"
-    "old = Function.setup\n"
-    "def setup(self):\n"
-    "    self.add_marker(pytest.mark.xfail)\n"
-    "    old(self)\n"
-    "Function.setup = setup\n",
-    "a result that equals everything": "class Any(str):\n"
-    "    def __eq__(self, other):\n"
-    "        return True\n"
-    "    __hash__ = str.__hash__\n"
-    "import _pytest.python_api, pytest\n"
-    "class Never:\n"
-    "    def __enter__(self):\n"
-    "        return self\n"
-    "    def __exit__(self, *error):\n"
-    "        return True\n"
-    "pytest.raises = lambda *a, **k: Never()\n",
     "kill the one who asks": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n",
+    "stop the one who asks": "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\n",
     "kill everything": "import os, signal\nos.kill(-1, signal.SIGKILL)\n",
     "look into the one who asks": "import os\n"
     "for name in ('mem', 'fd', 'environ', 'maps'):\n"
@@ -181,73 +121,108 @@ ATTACKS = {
     "    os.listdir(path) if name == 'fd' else open(path, 'rb').read(1)\n"
     "    raise RuntimeError(f'REACHED {name}')\n",
     "close everything": "import os\nos.closerange(3, 4096)\n",
-    "wait for ever": "import time\ntime.sleep(10000)\n",
     "fork and go on": "import os\nif os.fork():\n    os._exit(1)\n",
-}
+    "say too much": "import os\nfor number in range(3, 64):\n"
+    "    try:\n        os.set_blocking(number, True)\n        os.write(number, b'[' * 9_000_000)\n"
+    "    except OSError:\n        pass\n",
+    "answer with nested lists": "import json\njson.dumps = lambda *a, **k: '[' * 990 + ']' * 990\n",
+    "answer with something else": "import json\njson.dumps = lambda *a, **k: '{\"phases\": {}}'\n",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_no_attack_of_the_code_pays(sandbox: Sandbox, task: SWETask, name: str) -> None:
-    if sandbox.name == "process" and name == "kill everything":
-        pytest.skip("this would kill the tests; the sandbox 'process' keeps nothing in, as its page says")
-    attack = ATTACKS[name].replace("WANTED", repr([*task.fail_to_pass, *task.pass_to_pass]))
-    seconds = 5.0 if name == "wait for ever" else 60.0
-    result = graded(sandbox, task, {SOURCE: (attack + wrong(task)).encode()}, seconds)
+    if sandbox.name == "process" and name in ("kill everything", "stop the one who asks"):
+        pytest.skip("this would reach the tests; the sandbox 'process' keeps nothing in, as its page says")
+    result = graded(sandbox, task, {SOURCE: (ATTACKS[name] + wrong(task)).encode()})
     assert not result.resolved, name
     assert result.credit == 0, name
+    assert graded(sandbox, task, {SOURCE: right(task).encode()}).resolved
 
 
-GUESS = """
-import ast, json, os, random
-phases, failed = {}, {"setup": "passed", "call": "failed", "teardown": "passed"}
-passed = {**failed, "call": "passed"}
-known = KNOWN
-for test in known:
-    phases[test] = passed
-for file in os.listdir("tests"):
-    names = [f"tests/{file}::{node.name}" for node in ast.parse(open(f"tests/{file}").read()).body
-             if isinstance(node, ast.FunctionDef)] if file.endswith(".py") else []
-    strangers = [name for name in names if not any(test.partition("[")[0] == name for test in known)]
-    real = random.choice(strangers) if strangers else None
-    for name in strangers:
-        for suffix in SUFFIXES:
-            phases[name + suffix] = passed if name == real else failed
-report = {"phases": phases, "messages": {}, "tampered": False, "status": 1}
-for number in os.listdir("/proc/self/fd"):
+def test_what_no_probe_says_is_a_forgery(sandbox: Sandbox, task: SWETask) -> None:
+    for name in ("answer with nested lists", "answer with something else"):
+        assert graded(sandbox, task, {SOURCE: (ATTACKS[name] + wrong(task)).encode()}).forged, name
+
+
+def test_no_rule_of_a_forger_pays_for_any_task(tasks: BuiltTasks) -> None:
+    """A forger that owns the witness and knows everything but the right answers, on every task of a package."""
+    sandbox = make_sandbox("auto")
     try:
-        os.write(int(number), json.dumps(report).encode())
-    except OSError:
-        pass
-os._exit(1)
+        for split in tasks.splits:
+            for task in playable(tasks, split):
+                path = task.hunks[0].path
+                for name, text in forgeries(task.problem):
+                    code = wrong(task, path)
+                    head, future, rest = code.partition("from __future__ import annotations\n")
+                    code = head + future + text + rest if future else text + code
+                    result = graded(sandbox, task, {path: code.encode()})
+                    assert result.credit == 0, (task.id, name)
+    finally:
+        sandbox.close()
+
+
+def test_every_task_says_what_chance_a_forger_has(tasks: BuiltTasks) -> None:
+    found = [task for split in tasks.splits for task in playable(tasks, split)]
+    assert len(found) > 15
+    for task in found:
+        assert 0 < task.exam.chance <= MOST_CHANCE
+        assert task.complexity.chance == task.exam.chance
+        for group in task.exam.groups:
+            assert any(version.is_original for version in group.versions)
+            assert any(not version.is_original for version in group.versions)
+
+
+SEARCH = """
+import gc, hashlib, re, sys
+def _search():
+    wanted, length = WANTED
+    found = []
+    for line in open("/proc/self/maps"):
+        first, last = (int(word, 16) for word in line.split()[0].split("-"))
+        if "r" not in line.split()[1] or "[v" in line:
+            continue
+        try:
+            with open("/proc/self/mem", "rb") as memory:
+                memory.seek(first)
+                data = memory.read(last - first)
+        except (OSError, ValueError, OverflowError):
+            continue
+        for place in re.finditer(b"Q-(?=[a-z])", data):
+            if hashlib.sha256(data[place.start() : place.start() + length]).hexdigest() == wanted:
+                found.append(place.start())
+    return len(found)
+_found = _search()
 """
 
 
-def test_a_forger_who_knows_everything_but_the_right_results_has_to_guess(sandbox: Sandbox, task: SWETask) -> None:
-    """It knows the form of a report, the tests that are not hidden, and the parameters of those that are."""
-    suffixes = sorted({test[test.index("[") :] if "[" in test else "" for test in task.fail_to_pass})
-    attack = GUESS.replace("KNOWN", repr(list(task.pass_to_pass))).replace("SUFFIXES", repr(suffixes))
-    results = [graded(sandbox, task, {SOURCE: (attack + wrong(task)).encode()}) for _ in range(12)]
-    assert sum(result.resolved for result in results) <= 6
-    assert sum(bool(result.forged) for result in results) >= 6
+def test_the_right_answer_is_nowhere_in_the_process_that_is_tested(safe_sandbox: Sandbox, task: SWETask) -> None:
+    """Every byte that the tested process can read is searched for an answer, by a hash of it."""
+    import hashlib
+    from dataclasses import replace
 
-
-def test_a_report_with_the_right_failures_is_what_it_takes(sandbox: Sandbox, task: SWETask) -> None:
-    """The forged reports above fail for what they say, not for their form: with the twins known, one is believed."""
-    attack = FORGE.replace("STATUS", "1").replace("WANTED", f"{list(task.fail_to_pass)!r}")
-    attack = attack.replace("CHOICE", "failed if test.endswith('planted') else passed")
-    file = "tests/test_numerals.py"
-    planted = task.repository.test_texts[file] + "\n\ndef test_planted():\n    assert 0\n"
-    run = run_tests(
-        sandbox,
-        task.source_layers,
-        {SOURCE: (attack + wrong(task)).encode(), file: planted.encode()},
-        [*task.fail_to_pass, f"{file}::test_planted"],
-        test_files=[file],
-        paths=["."],
-        must_fail=[f"{file}::test_planted"],
+    answer = "Q-the-one-and-only-answer"
+    group = task.exam.groups[0]
+    version = replace(
+        group.versions[0],
+        text="from measures import numerals\ndef test_probe():\n    witness.see(0, getattr(numerals, '_found', None))\n",
+        sites=("==",),
+        events=((0, answer, answer),),
     )
-    assert run.forged == ""
-    assert set(task.fail_to_pass) <= run.passed
+    exam = Exam(
+        (replace(group, versions=(version,)),), (), task.exam.visible, task.exam.visible_files, task.exam.paths, 60.0
+    )
+    wanted = (hashlib.sha256(answer.encode()).hexdigest(), len(answer))
+    attack = SEARCH.replace("WANTED", repr(wanted))
+    for planted, expected in (("", 0), (f"_planted = 'Q-' + {answer[2:]!r}\n", 1)):
+        code = planted + attack + wrong(task)
+        counted = replace(version, events=((0, ["i", hex(expected)], ["i", hex(expected)]),), sites=(">=",))
+        least = replace(exam, groups=(replace(group, versions=(counted,)),))
+        assert grade(safe_sandbox, task.graded_layers, {SOURCE: code.encode()}, least).repaired
+        none = replace(counted, sites=("==",))
+        only = replace(exam, groups=(replace(group, versions=(none,)),))
+        if not planted:
+            assert grade(safe_sandbox, task.graded_layers, {SOURCE: code.encode()}, only).repaired
 
 
 BOMB = """
@@ -280,6 +255,41 @@ def test_a_time_bomb_does_not_reach_the_next_grading(safe_sandbox: Sandbox, task
         assert not graded(safe_sandbox, task, {SOURCE: wrong(task).encode()}).resolved
 
 
+LEAVE = """
+import os
+left = []
+for folder in ("/tmp", "/dev/shm", "/testbed", "/testbed/measures"):
+    if os.path.exists(folder + "/left"):
+        left.append(folder)
+    try:
+        os.makedirs(folder + "/left/deep", exist_ok=True)
+        os.chmod(folder + "/left/deep", 0)
+        os.chmod(folder + "/left", 0)
+    except OSError:
+        pass
+if left:
+    os._exit(0)
+"""
+
+
+def test_nothing_is_left_from_one_version_to_the_next(safe_sandbox: Sandbox, task: SWETask) -> None:
+    """The right code that ends as soon as it finds what it has left in another process is paid: it finds nothing."""
+    for _ in range(2):
+        assert graded(safe_sandbox, task, {SOURCE: (LEAVE + right(task)).encode()}).resolved
+
+
+@pytest.mark.slow
+def test_code_that_waits_for_ever_costs_no_more_than_the_measured_time(safe_sandbox: Sandbox, task: SWETask) -> None:
+    from dataclasses import replace
+
+    quick = replace(task.exam, seconds=2.0)
+    attack = "import time\ntime.sleep(10000)\n"
+    result = grade(safe_sandbox, task.graded_layers, {SOURCE: (attack + right(task)).encode()}, quick)
+    assert result.timed_out
+    assert result.credit == 0
+    assert task.exam.seconds < 60
+
+
 # Attacks from the agent's shell, which leave something behind in the tree.
 
 SETTINGS = {
@@ -304,6 +314,7 @@ SETTINGS = {
     "pluggy.py": "import os\nos._exit(0)\n",
     "json.py": "import os\nos._exit(0)\n",
     "ast.py": "import os\nos._exit(0)\n",
+    "witness.py": "import os\nos._exit(0)\n",
     "evil.py": "import os\nos._exit(0)\n",
 }
 
@@ -312,23 +323,6 @@ def test_files_beside_the_source_do_nothing(sandbox: Sandbox, task: SWETask) -> 
     left_behind: Changes = {name: text.encode() for name, text in SETTINGS.items()}
     assert not graded(sandbox, task, left_behind).resolved
     assert graded(sandbox, task, {**left_behind, SOURCE: right(task).encode()}).resolved
-
-
-def test_what_counts_as_source() -> None:
-    allowed = source_changes(
-        dict.fromkeys([*SETTINGS, ".git/config", "a/.git/x", "a.pyc", "a.so", "a/b.py", "x.json"], b"")
-    ).counted
-    assert sorted(allowed) == [
-        "_pytest/__init__.py",
-        "a/b.py",
-        "ast.py",
-        "evil.py",
-        "json.py",
-        "pluggy.py",
-        "pytest.py",
-        "x.json",
-    ]
-    assert source_changes({"docs/doctests.py": b"", "Tests/x.py": b""}, ["docs/doctests.py"]).counted == {}
 
 
 @pytest.mark.parametrize(
@@ -351,7 +345,7 @@ def test_odd_trees_are_read_and_graded(safe_sandbox: Sandbox, task: SWETask, com
     safe_sandbox.begin(task.layers, {})
     for command in commands:
         safe_sandbox.run(command, 5)
-    changes = safe_sandbox.changes()
+    changes = safe_sandbox.changes((".git",)).files
     assert not any(b"root:" in (content or b"") for content in changes.values())
     result = graded(safe_sandbox, task, changes)
     assert not result.resolved
@@ -363,93 +357,30 @@ def test_hidden_tests_and_the_repair_are_nowhere(safe_sandbox: Sandbox, task: SW
     hidden = task.fail_to_pass[0].split("::")[1].partition("[")[0]
     repair = task.hunks[0].right.strip()
     for word in (hidden, repair):
-        outside = " ".join(f"--exclude-dir={name}" for name in ("proc", "sys", "usr", "lib"))
+        outside = " ".join(f"--exclude-dir={name}" for name in ("proc", "sys"))
         command = f"grep -rlF {word!r} / {outside} 2>/dev/null | head; true"
         assert safe_sandbox.run(command.replace("'", '"'), 120).output == "", word
-    for command in (
-        "git log --all --oneline | wc -l; git reflog | wc -l; git stash list; git fsck --lost-found",
-        "git rev-list --objects --all | cut -d' ' -f1 | git cat-file --batch | grep -cF 'def " + hidden + "'",
-        "find . -name '*.pyc' | xargs grep -lF " + hidden,
-    ):
-        safe_sandbox.run(command, 20)
     assert safe_sandbox.run("git log --all --oneline | wc -l; git status --porcelain", 20).output == "1\n"
     assert safe_sandbox.run(f"git log --all -p | grep -cF 'def {hidden}('", 20).output == "0\n"
+    assert safe_sandbox.run("find . -name '*.pyc' | xargs grep -lF " + hidden, 20).output == ""
     assert safe_sandbox.run("python -m pytest -q -p no:cacheprovider 2>&1 | tail -1", 60).output.split()[1] == "passed"
 
 
-SUITE = '''
-import pytest
-from unittest import TestCase
-
-
-def test_one():
-    # A comment.
-    assert [1, "abc"] == f(1)
-
-
-@pytest.mark.parametrize(("a", "b"), [(1, 2), (3, "x")])
-def test_two(a, b):
-    assert g(a) == b
-
-
-class Case(TestCase):
-    def test_three(self):
-        """Some words
-        in two lines."""
-        with self.assertRaises(ValueError):
-            h()
-        self.assertTrue(k)
-
-    def test_four(self):
-        pass
-'''
-HIDDEN = ("t.py::test_one", "t.py::test_two[1-2]", "t.py::test_two[3-x]", "t.py::Case::test_three")
-
-
-def test_twins_expect_something_else_and_stand_where_the_original_stood() -> None:
-    functions = sorted({test.partition("[")[0] for test in HIDDEN})
-    files, known = all_twins({"t.py": SUITE}, functions)
-    ast.parse(files["t.py"])
-    assert {function for function, _ in known.values()} == set(functions)
-    assert 20 < len(known) < 8 * 7  # In 7 places 8 times, each text once.
-    twins: dict[str, dict[int, list[str]]] = {}
-    for function, number in known.values():
-        twins.setdefault(function, {})[number] = ["[1-2]"] if "two" in function else [""]
-    orders = set()
-    for seed in range(40):
-        made = rewrite({"t.py": SUITE}, HIDDEN, functions, twins=twins, count=9, draw=random.Random(seed))
-        text = made.files["t.py"]
-        module = ast.parse(text)
-        top = [node.name for node in module.body if isinstance(node, ast.FunctionDef)]
-        (case,) = (node for node in module.body if isinstance(node, ast.ClassDef))
-        methods = [node.name for node in case.body if isinstance(node, ast.FunctionDef)]
-        assert len(made.must_fail) == 9
-        assert (len(top), len(methods)) == (2 + 6, 2 + 3)
-        assert set(made.names) == set(HIDDEN)
-        assert made.names["t.py::test_two[3-x]"].endswith("[3-x]")
-        assert not {"test_one", "test_two", "test_three"} & {*top, *methods}
-        assert methods[-1] == "test_four"
-        assert "# A comment." not in text
-        orders.add(top.index(made.names["t.py::test_one"].partition("::")[2]))
-    assert orders == {0, 1, 2, 3}
-
-
-def test_inherited_tests_have_no_twins() -> None:
-    source = "class A:\n    def test_x(self):\n        assert f() == 1\n\n\nclass B(A):\n    pass\n"
-    files, known = all_twins({"t.py": source}, ["t.py::A::test_x", "t.py::B::test_x"])
-    assert files == {"t.py": source}
-    assert known == {}
-
-
-def test_a_twin_is_never_its_original() -> None:
-    function = next(node for node in ast.parse(SUITE).body if isinstance(node, ast.FunctionDef))
-    texts = {ast.unparse(twin(function, number)) for number in range(30)}
-    assert ast.unparse(function) not in texts
-    assert len(texts) > 10
-
-
-def test_without_twins_a_test_fails_by_its_own_words() -> None:
-    made = rewrite({"t.py": SUITE}, HIDDEN, ["t.py::test_one"], twins={}, count=9, draw=random.Random(0))
-    assert made.names == {test: test for test in HIDDEN}
-    assert len(made.must_fail) == 1
-    assert made.must_fail[0].partition("::")[2] in made.files["t.py"]
+def test_nothing_of_a_tree_tells_where_the_mistake_is(safe_sandbox: Sandbox, tasks: BuiltTasks) -> None:
+    """Dates, order on disk and mounts are those of a tree without a mistake, and the id is drawn by chance."""
+    first_of = []
+    for task in playable(tasks, "train"):
+        safe_sandbox.begin(task.layers, {})
+        path = task.hunks[0].path
+        dates = safe_sandbox.run("stat -c %Y $(git ls-files | grep py$) | sort -u", 20).output.split()
+        assert len(dates) == 1
+        for order in ("ls -tc", "ls -U", "ls -i"):
+            lines = safe_sandbox.run(f"{order} measures/*.py | sort -n | tail -1", 20).output
+            first_of.append((order, path in lines))
+        mounts = safe_sandbox.run("cat /proc/self/mountinfo", 20).output
+        assert task.id.rpartition("/")[2] not in mounts
+        assert "measures" not in mounts
+        assert safe_sandbox.run("git status --porcelain", 20).output == ""
+    for order in ("ls -tc", "ls -U", "ls -i"):
+        hits = [hit for name, hit in first_of if name == order]
+        assert not all(hits), order

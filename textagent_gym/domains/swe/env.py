@@ -16,7 +16,7 @@ from textagent_gym.domains.swe.packages import PACKAGES, find
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.domains.swe.sandbox.base import ROOT
 from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges, source_changes
-from textagent_gym.domains.swe.tasks import BuiltTasks, Hunk, RepairTask, SWETask
+from textagent_gym.domains.swe.tasks import MOST_GRADINGS, BuiltTasks, Hunk, RepairTask, SWETask
 from textagent_gym.domains.swe.tools import (
     TOOLS,
     ActionError,
@@ -124,6 +124,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
         self._sandbox: Sandbox | None = None
         self._graded: Changes = {}
         self._left_out: tuple[str, ...] = ()
+        self._gradings = 0
         self._failed_gradings = 0
         self._open = ("", 1)  # The file that the editor shows, and the line it begins at.
 
@@ -165,6 +166,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
         self.last_grade = None
         self._graded = {}
         self._left_out = ()
+        self._gradings = 0
         self._failed_gradings = 0
         self._open = ("", 1)
         return f"{visible(task.problem)}\n\n{instructions(self.tools, self.action_format)}"
@@ -256,6 +258,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
         if changes != self._graded:
             self._graded = changes
             self.last_grade = self._grade_or_failure(changes)
+            self._gradings += 1
 
     def _changes_or_nothing(self) -> SourceChanges:
         """What the agent has made of source files: nothing, where that cannot be read and a fresh tree can.
@@ -295,9 +298,11 @@ class SWEEnv(TextEnv[RepairTaskT]):
 
     @property
     def _is_lost(self) -> bool:
-        """What was graded last ends the episode: who forges reports, or lets them wait, gets no other try."""
+        """What was graded last ends the episode: who forges, keeps waiting or tries too often gets no other try."""
         return self.last_grade is not None and (
-            bool(self.last_grade.forged) or self._failed_gradings >= _MOST_FAILED_GRADINGS
+            bool(self.last_grade.forged)
+            or self._failed_gradings >= _MOST_FAILED_GRADINGS
+            or (self._gradings >= MOST_GRADINGS and not self.last_grade.resolved)
         )
 
     def _credit(self) -> int:

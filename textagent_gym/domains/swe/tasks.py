@@ -26,8 +26,9 @@ from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, 
 from textagent_gym.tasks import Task, TaskSource, in_split
 
 _PREFIX = "SWE"
-_MOST_GRADINGS = 50
-MOST_CHANCE = 0.01 / _MOST_GRADINGS
+MOST_GRADINGS = 50
+"""Of an episode: a forger gets no more guesses than that."""
+MOST_CHANCE = 0.01 / MOST_GRADINGS
 """A task is served only where the chance of a forger (see `hidden.judge`) is below this in each grading, and so below
 one in a hundred in an episode."""
 
@@ -56,11 +57,14 @@ class RepairComplexity(Complexity):
         files: that the repair changes.
         hunks: places that it changes.
         lines: that it takes out or puts in.
+        chance: in 0..1 that somebody is paid, in one grading, who forges the answers to the hidden tests and knows
+            everything but the right ones; see `hidden.judge`.
     """
 
     files: int
     hunks: int
     lines: int
+    chance: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,6 +235,7 @@ def _make(package: Package, recipes: tuple[Recipe, ...], split: str, index: int,
             files=len({hunk.path for hunk in hunks}),
             hunks=len(hunks),
             lines=sum(_changed_lines(hunk) for hunk in hunks),
+            chance=exam.chance,
         ),
         milestones=len(exam.tests),
         task_type=package.name,
@@ -311,7 +316,13 @@ def _exam(
         texts=repository.test_sources,
         shown={**repository.test_texts, **shown},
     )
-    if exam.chance <= MOST_CHANCE and not all(grade(box, layers, right, exam).resolved for box in boxes):
+    if exam.chance > MOST_CHANCE:
+        return exam
+    found = grade(boxes[1], layers, right, exam)
+    if found.broken:  # What the mistakes alone let pass says nothing of a repair.
+        exam = exam.without(found.broken)
+        found = grade(boxes[1], layers, right, exam)
+    if not found.resolved:
         raise UnknownTaskError(f"the hidden tests of {_name(recipes)} do not pass with the right code")
     return exam
 

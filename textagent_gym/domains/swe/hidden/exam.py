@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -76,6 +76,12 @@ class Exam:
     def chance(self) -> float:
         """Of a forger, for the whole task or any part of it that is paid: that of the weakest group."""
         return max(group.chance for group in self.groups)
+
+    def without(self, tests: Collection[str]) -> Exam:
+        """The same less some tests that the agent can see, or rows that are kept."""
+        kept = [Kept(tuple(v for v in kept.versions if v.test not in tests)) for kept in self.kept]
+        visible = tuple(test for test in self.visible if test not in tests)
+        return replace(self, visible=visible, kept=tuple(each for each in kept if each.versions))
 
     def to_json(self) -> str:
         """What `from_json` reads."""
