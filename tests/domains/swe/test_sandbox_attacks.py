@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import shutil
@@ -17,7 +18,7 @@ import pytest
 
 from tests.domains.swe.conftest import open_sandbox
 from tests.domains.swe.test_sandbox import ECHO
-from textagent_gym.domains.swe.sandbox import Question, Sandbox
+from textagent_gym.domains.swe.sandbox import Question, Sandbox, SandboxError, mounts
 from textagent_gym.domains.swe.sandbox.base import copy_layers, pack
 from textagent_gym.domains.swe.sandbox.choose import SAFE
 from textagent_gym.domains.swe.sandbox.seccomp import seccomp_filter
@@ -190,6 +191,64 @@ def test_what_replaces_what_can_be_applied(
     answers += list(sandbox.ask(tree, {}, program=echo, questions=[Question(look.encode(), 20, files)]))
     assert answers == [f"{sorted(listed)}\n".encode()] * 2
     pack(tree, files)
+
+
+ANYTHING = """
+import os, random, sys
+top = os.getcwd()
+draw = random.Random(int(sys.argv[1]))
+names = ["pkg", "setup.cfg", "a.py", "deep", "b.py", "x", "y", "z"]
+def path(): return "/".join(draw.choices(names, k=draw.randint(1, 4)))
+def write(name):
+    with open(name, "w") as file: file.write(name)
+steps = [lambda: os.makedirs(path()), lambda: write(path()), lambda: os.rename(path(), path()),
+         lambda: os.symlink(draw.choice(["..", path(), "../" + path(), os.getcwd() + "/" + path(), "/etc"]), path()),
+         lambda: os.unlink(path()), lambda: os.chmod(path(), draw.choice([0, 0o111, 0o444, 0o755])),
+         lambda: os.link(path(), path()), lambda: __import__("shutil").rmtree(path())]
+for _ in range(150):
+    try: draw.choice(steps)()
+    except OSError: pass
+os.chmod(top, 0o755)  # A link may have led to it.
+for _ in range(9):
+    for folder, folders, _ in os.walk("."):
+        for name in folders:
+            if not os.path.islink(f"{folder}/{name}"): os.chmod(f"{folder}/{name}", 0o755)
+found = []
+for folder, _, names in os.walk("."):
+    for name in names:
+        inner = os.path.join(folder, name)
+        if not os.path.islink(inner) and os.path.isfile(inner):
+            os.chmod(inner, 0o644)
+            found.append((inner[2:], open(inner).read()))
+open("/tmp/found", "w").write(repr(found))
+if len(sys.argv) > 2:
+    for name in ("pkg", "x", "pkg/a.py", "y"):
+        if os.path.exists(name) and not os.path.islink(name): os.chmod(name, 0)
+"""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_read_and_written_is_the_tree_itself(
+    safe_sandbox: Sandbox, tree: list[Path], tmp_path: Path, seed: int
+) -> None:
+    sandbox = safe_sandbox  # Nothing else holds what goes through links.
+    sandbox.begin(tree, {})
+    sandbox.run(f"cat > /tmp/any.py <<'END'\n{ANYTHING}\nEND\npython /tmp/any.py {seed} locked", 30)
+    files = sandbox.changes(SKIP).files
+    there = dict(eval(sandbox.run("cat /tmp/found", 10).output))
+    copy = tmp_path / "copy"
+    copy_layers(tree, copy)
+    write_files(str(copy), files)
+    here = {
+        str(path.relative_to(copy)): path.read_text()
+        for path in copy.rglob("*")
+        if path.is_file() and ".git" not in path.parts
+    }
+    assert {name: here.get(name) for name in there if not name.startswith(".git/")} == {
+        name: text for name, text in there.items() if not name.startswith(".git/")
+    }
+    linked = {name for name in here if name not in there}
+    assert all(here[name] in there.values() for name in linked)
 
 
 def test_a_tree_that_is_gone(sandbox: Sandbox, tree: list[Path]) -> None:
@@ -402,6 +461,16 @@ for change in (lambda: os.setpriority(0, 0, 5), lambda: libc.prctl(1, 0, 0, 0, 0
         change(); wrong.append("changed")
     except (OSError, ZeroDivisionError):
         pass
+import resource
+if resource.getrlimit(resource.RLIMIT_CORE) != (1, 1):
+    wrong.append("core dumps")
+resource.prlimit(0, resource.RLIMIT_NOFILE, (500, 500))
+for limit in (lambda: resource.setrlimit(4, (0, 0)), lambda: resource.prlimit(0, 4, (0, 0)),
+              lambda: resource.prlimit(os.getppid(), 7)):
+    try:
+        limit(); wrong.append("limited")
+    except (OSError, ValueError):
+        pass
 print(wrong)
 """
 
@@ -513,6 +582,40 @@ def test_root_here_is_nobody_there(tree: list[Path]) -> None:
     assert "0" not in users
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only where root runs the suite")
+def test_root_without_idmapped_mounts(
+    tree: list[Path], echo: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_sandbox("bubblewrap").close()
+
+    def refuse(mount: int, namespace: int) -> None:
+        raise OSError(errno.EINVAL, "no such thing")
+
+    monkeypatch.setattr(mounts, "change_owner", refuse)
+    box = open_sandbox("bubblewrap")
+    assert "has no idmapped mounts" in caplog.text
+    box.begin(tree, {})
+    assert box.run(f"{REPAIR}cat pkg/a.py; id -u", 20).output == "right = 2\n1000\n"
+    assert box.run("echo > /proc/sys/kernel/core_pattern", 10).status == 1
+    files = box.changes().files
+    show = Question(b"print(open('pkg/a.py').read())", 20)
+    assert list(box.ask(tree, files, program=echo, questions=[show])) == [b"right = 2\n\n"]
+    box.close()
+
+
+def test_one_caller_at_a_time(tree: list[Path], echo: Path) -> None:
+    box = open_sandbox("bubblewrap")
+    show = [Question(b"print(1)", 20)] * 2
+    first = iter(box.ask(tree, {}, program=echo, questions=show))
+    assert next(first) == b"1\n"
+    second = iter(box.ask(tree, {}, program=echo, questions=show))
+    assert next(second) == b"1\n"
+    with pytest.raises(SandboxError, match="meanwhile"):
+        next(first)
+    assert next(second) == b"1\n"
+    box.close()
+
+
 def test_kernel_limits_of_a_user_are_not_used_up(safe_sandbox: Sandbox, tree: list[Path]) -> None:
     safe_sandbox.begin(tree, {})
     take = python("""
@@ -595,8 +698,8 @@ def test_emptying_copes_with_anything(tmp_path: Path) -> None:
 
 
 WRITES: list[tuple[str, Callable[[Path], object], dict[str, bytes | None], dict[str, bytes]]] = [
-    ("through a link", lambda top: (top / "d").symlink_to("/etc"), {"d/x": b"1"}, {"d/x": b"1"}),
-    ("over a link", lambda top: (top / "x").symlink_to("/etc/hostname"), {"x": b"1"}, {"x": b"1"}),
+    ("through a link", lambda top: (top / "d").symlink_to(top.parent), {"d/x": b"1"}, {"d/x": b"1"}),
+    ("over a link", lambda top: (top / "x").symlink_to(top.parent / "y"), {"x": b"1"}, {"x": b"1"}),
     ("below a file", lambda top: (top / "x").write_text("0"), {"x/y/z": b"1"}, {"x/y/z": b"1"}),
     ("over a folder", lambda top: (top / "x" / "y").mkdir(parents=True), {"x": b"1"}, {"x": b"1"}),
     ("not there", lambda top: None, {"x/y": None, "z": None}, {}),
