@@ -281,7 +281,7 @@ class _Container:
         self._user = 0 if own else _USER
         memory = (limits.memory if own else limits.memory + limits.disk) << 20  # With what is written.
         space = f"rw,nosuid,nodev,exec,size={limits.disk << 20},mode=1777"
-        ulimits = [Ulimit(name="nofile", soft=1024, hard=1024), Ulimit(name="core", soft=0, hard=0)]
+        ulimits = [Ulimit(name="nofile", soft=1024, hard=1024), Ulimit(name="core", soft=1, hard=1)]
         if is_podman(engine):  # It would ask for more processes than a machine may allow.
             ulimits.append(Ulimit(name="nproc", soft=4096, hard=4096))
         else:

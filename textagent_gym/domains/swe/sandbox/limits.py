@@ -96,7 +96,8 @@ class ControlGroup:
 
 def resource_limits(limits: Limits, *, grouped: bool) -> dict[str, int]:
     """Limits of each process, by their names in `resource`."""
-    found = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": limits.disk << 20, "RLIMIT_NOFILE": 1024}
+    # With 1 and not 0, the kernel does not start this machine's program for core dumps, which would be root's.
+    found = {"RLIMIT_CORE": 1, "RLIMIT_FSIZE": limits.disk << 20, "RLIMIT_NOFILE": 1024}
     if not grouped:
         found |= {"RLIMIT_AS": limits.memory << 20, "RLIMIT_NPROC": limits.processes}
     return found

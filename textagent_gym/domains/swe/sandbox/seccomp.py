@@ -21,6 +21,7 @@ _NEWEST = 469
 """Last number of a call that was looked at for this list; Linux 6.17."""
 _NEW_NAMESPACES = 0x7E020080
 _TERMINAL_INPUT, _TERMINAL_CONTROL = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
+_CORE = 4  # RLIMIT_CORE
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER_MODE = 38, 22, 2
 
@@ -90,8 +91,15 @@ def seccomp_filter(machine: str) -> bytes:
             program += [(_IF_EQUAL, 0, 1, denied), _fail(errno.EPERM)]
     for missing in _MISSING.values():
         program += [(_IF_EQUAL, 0, 1, missing), _fail(errno.ENOSYS)]
-    # Limits and processors of oneself alone.
-    program += _checked(number(302, 261), 0, [(_IF_EQUAL, 1, 0, 0), _fail(errno.EPERM)])  # prlimit64
+    # Limits and processors of oneself alone; the limit on core dumps stays.
+    limits = [
+        (_IF_EQUAL, 1, 0, 0), _fail(errno.EPERM),
+        (_LOAD, 0, 0, _ARGUMENTS + 8), (_IF_EQUAL, 0, 5, _CORE),
+        (_LOAD, 0, 0, _ARGUMENTS + 16), (_IF_EQUAL, 0, 2, 0), (_LOAD, 0, 0, _ARGUMENTS + 20), (_IF_EQUAL, 1, 0, 0),
+        _fail(errno.EPERM),
+    ]  # fmt: skip
+    program += _checked(number(302, 261), 0, limits)  # prlimit64
+    program += _checked(number(160, 164), 0, [(_IF_EQUAL, 0, 1, _CORE), _fail(errno.EPERM)])  # setrlimit
     program += _checked(number(203, 122), 0, [(_IF_EQUAL, 1, 0, 0), _fail(errno.EPERM)])  # sched_setaffinity
     program += _checked(number(56, 220), 0, [(_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _fail(errno.EPERM)])  # clone
     other = [(_IF_EQUAL, 0, 3, _PARENT_DEATH), (_LOAD, 0, 0, _ARGUMENTS + 8), (_IF_EQUAL, 1, 0, 9), _fail(errno.EPERM)]
