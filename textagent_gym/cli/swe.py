@@ -78,6 +78,7 @@ class Swe:
     def _build(self, repository: object, sandbox: object, out: Path) -> None:
         """Add recipes of a package to the file, one by one."""
         from textagent_gym.cli.progress import bar
+        from textagent_gym.domains.swe.assembly import is_servable
         from textagent_gym.domains.swe.builder import Recipe, Tally, build, read_recipe
         from textagent_gym.domains.swe.packages import Repository
         from textagent_gym.domains.swe.sandbox import Sandbox
@@ -101,4 +102,11 @@ class Swe:
                 file.flush()
                 done(tally.kept)
 
-            build(repository, sandbox, wanted, known=frozenset(recipe.key for recipe in known), progress=add)
+            build(
+                repository,
+                sandbox,
+                wanted,
+                known=frozenset(recipe.key for recipe in known),
+                accept=lambda recipe: is_servable(recipe, repository, self.sandbox),
+                progress=add,
+            )

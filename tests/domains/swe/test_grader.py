@@ -11,7 +11,8 @@ from textagent_gym.domains.swe.grader import Grade, grade
 from textagent_gym.domains.swe.hidden.exam import Exam
 from textagent_gym.domains.swe.sandbox import Changes, Sandbox, make_sandbox
 from textagent_gym.domains.swe.sources import source_changes
-from textagent_gym.domains.swe.tasks import MOST_CHANCE, BuiltTasks, SWETask
+from textagent_gym.domains.swe.assembly import MOST_CHANCE
+from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
 
 SOURCE = "measures/numerals.py"
 

@@ -75,6 +75,7 @@ class Tally:
     unnoticed: int = 0
     too_many: int = 0
     flaky: int = 0
+    guessable: int = 0
     kept: int = 0
 
 
@@ -84,6 +85,7 @@ def build(
     count: int,
     *,
     known: frozenset[str] = frozenset(),
+    accept: Callable[[Recipe], bool] | None = None,
     progress: Callable[[Recipe, Tally], None] | None = None,
 ) -> tuple[list[Recipe], Tally]:
     """Recipes for a package.
@@ -96,6 +98,7 @@ def build(
         sandbox: to run the tests in.
         count: recipes to make at most.
         known: keys of recipes that exist already; they are passed over without running anything.
+        accept: says whether a recipe makes a task that is served; see `assembly.is_servable`.
         progress: called with each new recipe.
     """
     recipes: list[Recipe] = []
@@ -108,7 +111,9 @@ def build(
             continue
         tally.tried += 1
         made = _try(repository, sandbox, recipe, tally)
-        if made is not None:
+        if made is not None and accept is not None and not accept(made):
+            tally.guessable += 1
+        elif made is not None:
             tally.kept += 1
             recipes.append(made)
             if progress is not None:

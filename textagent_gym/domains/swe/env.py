@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, Unpack
 
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
+from textagent_gym.domains.swe.assembly import MOST_GRADINGS, Hunk
 from textagent_gym.domains.swe.expert.searcher import Searcher
 from textagent_gym.domains.swe.grader import Grade, grade
 from textagent_gym.domains.swe.packages import PACKAGES, find
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.domains.swe.sandbox.base import ROOT
 from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges, source_changes
-from textagent_gym.domains.swe.tasks import MOST_GRADINGS, BuiltTasks, Hunk, RepairTask, SWETask
+from textagent_gym.domains.swe.tasks import BuiltTasks, RepairTask, SWETask
 from textagent_gym.domains.swe.tools import (
     TOOLS,
     ActionError,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import hashlib
 from collections import defaultdict
@@ -12,41 +11,25 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from textagent_gym.cache import cache_folder, made_whole
+from textagent_gym.cache import cache_folder
 from textagent_gym.difficulty import Complexity
 from textagent_gym.domains.swe import packages
-from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, read_recipe, run_all, statement
-from textagent_gym.domains.swe.grader import grade
+from textagent_gym.domains.swe.assembly import (
+    MOST_CHANCE,
+    Hunk,
+    Recipes,
+    copies_elsewhere,
+    hunks_of,
+    name_of,
+    write_task,
+)
+from textagent_gym.domains.swe.builder import Recipe, read_recipe, statement
 from textagent_gym.domains.swe.hidden.exam import Exam
-from textagent_gym.domains.swe.hidden.making import Mistake, Trees, make_exam
-from textagent_gym.domains.swe.layers import rest, write_commit, write_compiled_tests, write_tree
-from textagent_gym.domains.swe.packages import Package, Repository, find, hide, prepare
-from textagent_gym.domains.swe.sandbox import Changes, Sandbox, make_sandbox
+from textagent_gym.domains.swe.layers import rest
+from textagent_gym.domains.swe.packages import Package, Repository, find, prepare
+from textagent_gym.domains.swe.sandbox import make_sandbox
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnknownTaskError
 from textagent_gym.tasks import Task, TaskSource, in_split
-
-_PREFIX = "SWE"
-MOST_GRADINGS = 50
-"""Of an episode: a forger gets no more guesses than that."""
-MOST_CHANCE = 0.01 / MOST_GRADINGS
-"""A task is served only where the chance of a forger (see `hidden.judge`) is below this in each grading, and so below
-one in a hundred in an episode."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hunk:
-    """One place to repair.
-
-    Attributes:
-        path: of the file.
-        wrong, right: whole lines, as they are and as they should be.
-        line: number of the first of them, from 1.
-    """
-
-    path: str
-    wrong: str
-    right: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +112,12 @@ class BuiltTasks(TaskSource[SWETask]):
             raise InvalidOptionError("packages is empty; name at least one")
         self.mutants = mutants
         self.sandbox = sandbox
-        by_package = _read_recipes(recipes)
-        self._split: dict[str, list[tuple[Recipe, ...]]] = {
+        self._recipes = _read_recipes(recipes)
+        self._split: dict[str, list[Recipes]] = {
             split: [
                 chosen
                 for package in self.packages
-                for chosen in _choose(by_package.get(package.slug, ()), mutants, split)
+                for chosen in _choose(self._recipes.get(package.slug, ()), mutants, split)
             ]
             for split in self.splits
         }
@@ -157,23 +140,20 @@ class BuiltTasks(TaskSource[SWETask]):
                 f"{', '.join(package.name for package in self.packages)} with {self.mutants} mistakes"
             )
         package = next(package for package in self.packages if package.slug == chosen[index][0].package)
-        return _make(package, chosen[index], split, index, self.sandbox)
+        together = self._recipes[package.slug]
+        return _make(package, chosen[index], together, split=split, index=index, sandbox=self.sandbox)
 
     def find(self, task_id: str) -> SWETask:
         """The task with this id; see `TaskSource.find`."""
         for split, tasks in self._split.items():
             for index, recipes in enumerate(tasks):
-                if _name(recipes) == task_id:
+                if name_of(recipes) == task_id:
                     return self.task(split, index)
         raise UnknownTaskError(f"task {task_id!r} is none of this environment's")
 
 
-def _name(recipes: tuple[Recipe, ...]) -> str:
-    return f"{_PREFIX}/{recipes[0].package}/{'+'.join(recipe.id for recipe in recipes)}"
-
-
 @cache
-def _read_recipes(path: Path | None) -> dict[str, tuple[Recipe, ...]]:
+def _read_recipes(path: Path | None) -> dict[str, Recipes]:
     """Recipes by package, in the order of their keys."""
     source = path or files("textagent_gym.domains.swe").joinpath("recipes.jsonl")
     found: dict[str, list[Recipe]] = defaultdict(list)
@@ -186,7 +166,7 @@ def _read_recipes(path: Path | None) -> dict[str, tuple[Recipe, ...]]:
     return {name: tuple(sorted(recipes, key=lambda recipe: recipe.id)) for name, recipes in found.items()}
 
 
-def _choose(recipes: Sequence[Recipe], mutants: int, split: str) -> list[tuple[Recipe, ...]]:
+def _choose(recipes: Sequence[Recipe], mutants: int, split: str) -> list[Recipes]:
     """Recipes that go together: in different places, and noticed by different tests."""
     own = [recipe for recipe in recipes if in_split(recipe.id, split)]
     if mutants == 1:
@@ -207,24 +187,26 @@ def _independent(a: Recipe, b: Recipe) -> bool:
     return apart and not set(a.fail_to_pass) & set(b.fail_to_pass)
 
 
-def _make(package: Package, recipes: tuple[Recipe, ...], split: str, index: int, sandbox: str) -> SWETask:
-    """The task of some recipes, with its trees on disk."""
+def _make(package: Package, recipes: Recipes, together: Recipes, *, split: str, index: int, sandbox: str) -> SWETask:
+    """The task of some recipes, with its trees on disk; all those of the package are searched for copies together."""
     name = "+".join(recipe.id for recipe in recipes)
     repository = _repository(package, sandbox)
     built = cache_folder() / "swe" / f"v{packages.VERSION}" / "tasks"
     folder = built / f"{repository.root.name}-{repository.platform}" / name
     if not folder.is_dir():
-        _write(recipes, repository, folder, sandbox)
+        if copies_elsewhere(sandbox, repository, together) and copies_elsewhere(sandbox, repository, recipes):
+            raise UnknownTaskError(f"the repair of {name_of(recipes)} lies in files that are seen in the sandbox")
+        write_task(recipes, repository, folder, sandbox)
     exam = _read_exam(folder / "exam.json")
     if exam.chance > MOST_CHANCE:
         raise UnknownTaskError(
-            f"the answers to the hidden tests of {_name(recipes)} could be guessed: the chance is {exam.chance:.2g} here, "
+            f"the answers to the hidden tests of {name_of(recipes)} could be guessed: the chance is {exam.chance:.2g} here, "
             f"and should be below {MOST_CHANCE:.2g} ({repository.platform})"
         )
-    hunks = tuple(sorted(_hunks(recipes, repository), key=lambda hunk: (hunk.path, hunk.line)))
+    hunks = tuple(sorted(hunks_of(recipes, repository), key=lambda hunk: (hunk.path, hunk.line)))
     shared = (folder / "tree", rest(repository))
     return SWETask(
-        id=_name(recipes),
+        id=name_of(recipes),
         split=split,
         index=index,
         complexity=RepairComplexity(
@@ -262,119 +244,3 @@ def _repository(package: Package, sandbox: str) -> Repository:
         return prepare(package, box)
     finally:
         box.close()
-
-
-def _write(recipes: tuple[Recipe, ...], repository: Repository, folder: Path, sandbox: str) -> None:
-    """Write a task's layers and its exam."""
-    changed = _with_mistakes(recipes, repository)
-    with contextlib.ExitStack() as stack:
-        boxes = make_sandbox(sandbox), make_sandbox(sandbox)
-        for box in boxes:
-            stack.callback(box.close)
-        failing = _failing(recipes, repository, changed, boxes[0])
-        shown = {name: hide(repository.test_texts[name], names) for name, names in _by_file(failing).items()}
-        with made_whole(folder) as part:
-            write_tree(repository, changed, shown, part / "tree")
-            write_compiled_tests(repository, shown, part / "compiled")
-            write_commit([part / "tree", rest(repository)], part / "git")
-            exam = _exam(recipes, repository, changed, failing, shown, part, boxes)
-            (part / "exam.json").write_text(exam.to_json(), encoding="utf-8")
-            for path in part.iterdir():
-                path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def _exam(
-    recipes: tuple[Recipe, ...],
-    repository: Repository,
-    changed: dict[str, str],
-    failing: Sequence[str],
-    shown: dict[str, str],
-    folder: Path,
-    boxes: tuple[Sandbox, Sandbox],
-) -> Exam:
-    """What is asked of a repair of these mistakes.
-
-    Raises:
-        UnknownTaskError: the right code gives other answers than it should, or can be found in the sandbox.
-    """
-    right: Changes = {name: (repository.root / name).read_bytes() for name in changed}
-    mistakes: Changes = {name: text.encode() for name, text in changed.items()}
-    layers = (folder / "compiled", folder / "tree", rest(repository))
-    exam = make_exam(
-        boxes,
-        layers,
-        Trees((repository.compiled, repository.root), mistakes, right, repository.package.paths),
-        [
-            Mistake(
-                tuple(sorted(set(recipe.fail_to_pass) & set(failing))),
-                statement(repository.package.name, [recipe.symptoms]),
-            )
-            for recipe in recipes
-        ],
-        tests=repository.tests - set(failing),
-        hidden=failing,
-        texts=repository.test_sources,
-        shown={**repository.test_texts, **shown},
-    )
-    if exam.chance > MOST_CHANCE:
-        return exam
-    found = grade(boxes[1], layers, right, exam)
-    if found.broken:  # What the mistakes alone let pass says nothing of a repair.
-        exam = exam.without(found.broken)
-        found = grade(boxes[1], layers, right, exam)
-    if not found.resolved:
-        raise UnknownTaskError(f"the hidden tests of {_name(recipes)} do not pass with the right code")
-    return exam
-
-
-def _with_mistakes(recipes: tuple[Recipe, ...], repository: Repository) -> dict[str, str]:
-    """The files that the recipes change, changed."""
-    changed: dict[str, str] = {}
-    for recipe in sorted(recipes, key=lambda recipe: -recipe.mutation.start):
-        source = changed.get(recipe.file) or (repository.root / recipe.file).read_text(encoding="utf-8")
-        changed[recipe.file] = recipe.mutation.apply(source)
-    return changed
-
-
-def _failing(recipes: tuple[Recipe, ...], repository: Repository, changed: dict[str, str], box: Sandbox) -> list[str]:
-    """The tests that notice the mistakes: known for one, found out for several together."""
-    if len(recipes) == 1:
-        failing = sorted(set(recipes[0].fail_to_pass) & repository.tests)
-        if not failing:
-            raise UnknownTaskError(f"the tests of {_name(recipes)} do not run with this version of Python")
-        return failing
-    run = run_all(repository, box, {name: text.encode() for name, text in changed.items()})
-    failing = sorted(repository.tests - run.passed)
-    if len(failing) > MOST_FAILURES * len(recipes) or not all(set(failing) & set(r.fail_to_pass) for r in recipes):
-        raise UnknownTaskError(f"the mistakes of {_name(recipes)} hide each other")
-    return failing
-
-
-def _by_file(tests: Sequence[str]) -> dict[str, set[str]]:
-    """Test functions by file, without parameters."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for test in tests:
-        file, _, name = test.partition("::")
-        found[file].add(name.partition("[")[0])
-    return found
-
-
-def _hunks(recipes: tuple[Recipe, ...], repository: Repository) -> list[Hunk]:
-    """The lines that the recipes change, as they are in the task and as they should be."""
-    changed = _with_mistakes(recipes, repository)
-    found = []
-    for recipe in recipes:
-        right = (repository.root / recipe.file).read_text(encoding="utf-8")
-        mutation = recipe.mutation
-        start = right.rfind("\n", 0, mutation.start) + 1
-        end = right.find("\n", mutation.end)
-        end = len(right) if end < 0 else end + 1
-        wrong = right[start : mutation.start] + mutation.text + right[mutation.end : end]
-        lines_before = sum(
-            other.mutation.text.count("\n") - right[other.mutation.start : other.mutation.end].count("\n")
-            for other in recipes
-            if other.file == recipe.file and other.mutation.start < mutation.start
-        )
-        assert wrong in changed[recipe.file]
-        found.append(Hunk(recipe.file, wrong, right[start:end], right.count("\n", 0, start) + 1 + lines_before))
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from textagent_gym.domains.swe.assembly import Hunk
 from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.grader import Grade
 from textagent_gym.domains.swe.rows.instances import Instances, InstanceTask, is_file
@@ -12,7 +13,6 @@ from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, gradi
 from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.domains.swe.sandbox.base import ROOT
 from textagent_gym.domains.swe.sources import SourceChanges
-from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.tools import Call, writing_script
 from textagent_gym.errors import InvalidOptionError
 

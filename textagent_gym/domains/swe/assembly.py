@@ -1,0 +1,204 @@
+"""Makes a task on disk out of recipes: the trees that agents and graders see, and the exam."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from textagent_gym.cache import made_whole
+from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, run_all, statement
+from textagent_gym.domains.swe.grader import grade
+from textagent_gym.domains.swe.hidden.exam import Exam
+from textagent_gym.domains.swe.hidden.making import Mistake, Trees, make_exam
+from textagent_gym.domains.swe.layers import rest, write_commit, write_compiled_tests, write_tree
+from textagent_gym.domains.swe.packages import Repository, hide
+from textagent_gym.domains.swe.sandbox import Changes, Sandbox, make_sandbox
+from textagent_gym.errors import UnknownTaskError
+
+Recipes = tuple[Recipe, ...]
+"""Those of one task, in the order of their ids."""
+_PREFIX = "SWE"
+MOST_GRADINGS = 50
+"""Of an episode: a forger gets no more guesses than that."""
+MOST_CHANCE = 0.01 / MOST_GRADINGS
+"""A task is served only where the chance of a forger (see `hidden.judge`) is below this in each grading, and so below
+one in a hundred in an episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One place to repair.
+
+    Attributes:
+        path: of the file.
+        wrong, right: whole lines, as they are and as they should be.
+        line: number of the first of them, from 1.
+    """
+
+    path: str
+    wrong: str
+    right: str
+    line: int
+
+
+def name_of(recipes: Recipes) -> str:
+    """Id of the task."""
+    return f"{_PREFIX}/{recipes[0].package}/{'+'.join(recipe.id for recipe in recipes)}"
+
+
+def copies_elsewhere(sandbox: str, repository: Repository, recipes: Recipes) -> tuple[str, ...]:
+    """Files that are seen in a sandbox beside the tree, and that hold the right lines of a recipe as they are."""
+    texts = []
+    for recipe in recipes:
+        source = (repository.root / recipe.file).read_text(encoding="utf-8")
+        start = source.rfind("\n", 0, max(0, source.rfind("\n", 0, recipe.mutation.start))) + 1
+        end = source.find("\n", source.find("\n", recipe.mutation.end) + 1)  # With the lines before and after.
+        texts.append(source[start : end if end >= 0 else len(source)].encode())
+    return _search(sandbox, tuple(texts))
+
+
+@lru_cache(maxsize=256)
+def _search(sandbox: str, texts: tuple[bytes, ...]) -> tuple[str, ...]:
+    box = make_sandbox(sandbox)
+    try:
+        return tuple(box.search(texts))
+    finally:
+        box.close()
+
+
+def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: str) -> None:
+    """Write a task's layers and its exam.
+
+    Raises:
+        UnknownTaskError: the mistakes hide each other, or the right code does not give the right answers each time.
+    """
+    changed = _with_mistakes(recipes, repository)
+    with contextlib.ExitStack() as stack:
+        boxes = make_sandbox(sandbox), make_sandbox(sandbox)
+        for box in boxes:
+            stack.callback(box.close)
+        failing = _failing(recipes, repository, changed, boxes[0])
+        shown = {name: hide(repository.test_texts[name], names) for name, names in _by_file(failing).items()}
+        with made_whole(folder) as part:
+            write_tree(repository, changed, shown, part / "tree")
+            write_compiled_tests(repository, shown, part / "compiled")
+            write_commit([part / "tree", rest(repository)], part / "git")
+            layers = (part / "compiled", part / "tree", rest(repository))
+            exam = _exam(recipes, repository, changed, failing, shown=shown, layers=layers, boxes=boxes)
+            (part / "exam.json").write_text(exam.to_json(), encoding="utf-8")
+            for path in part.iterdir():
+                path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def is_servable(recipe: Recipe, repository: Repository, sandbox: str) -> bool:
+    """A task of this recipe is served: its hidden tests can be told in words, and nobody can guess the answers."""
+    with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
+        folder = Path(temporary) / "task"
+        try:
+            write_task((recipe,), repository, folder, sandbox)
+        except UnknownTaskError:
+            return False
+        exam = Exam.from_json((folder / "exam.json").read_text(encoding="utf-8"))
+    return exam.chance <= MOST_CHANCE and not copies_elsewhere(sandbox, repository, (recipe,))
+
+
+def _exam(
+    recipes: Recipes,
+    repository: Repository,
+    changed: dict[str, str],
+    failing: Sequence[str],
+    *,
+    shown: dict[str, str],
+    layers: tuple[Path, ...],
+    boxes: tuple[Sandbox, Sandbox],
+) -> Exam:
+    """What is asked of a repair of these mistakes.
+
+    Raises:
+        UnknownTaskError: the right code does not give the right answers.
+    """
+    right: Changes = {name: (repository.root / name).read_bytes() for name in changed}
+    mistakes: Changes = {name: text.encode() for name, text in changed.items()}
+    exam = make_exam(
+        boxes,
+        layers,
+        Trees((repository.compiled, repository.root), mistakes, right, repository.package.paths),
+        [
+            Mistake(
+                tuple(sorted(set(recipe.fail_to_pass) & set(failing))),
+                statement(repository.package.name, [recipe.symptoms]),
+            )
+            for recipe in recipes
+        ],
+        tests=repository.tests - set(failing),
+        hidden=failing,
+        texts=repository.test_sources,
+        shown={**repository.test_texts, **shown},
+    )
+    if exam.chance > MOST_CHANCE:
+        return exam
+    found = grade(boxes[1], layers, right, exam)
+    if found.broken:  # What the mistakes alone let pass says nothing of a repair.
+        exam = exam.without(found.broken)
+        found = grade(boxes[1], layers, right, exam)
+    if not found.resolved:
+        raise UnknownTaskError(f"the hidden tests of {name_of(recipes)} do not pass with the right code")
+    return exam
+
+
+def _with_mistakes(recipes: Recipes, repository: Repository) -> dict[str, str]:
+    """The files that the recipes change, changed."""
+    changed: dict[str, str] = {}
+    for recipe in sorted(recipes, key=lambda recipe: -recipe.mutation.start):
+        source = changed.get(recipe.file) or (repository.root / recipe.file).read_text(encoding="utf-8")
+        changed[recipe.file] = recipe.mutation.apply(source)
+    return changed
+
+
+def _failing(recipes: Recipes, repository: Repository, changed: dict[str, str], box: Sandbox) -> list[str]:
+    """The tests that notice the mistakes: known for one, found out for several together."""
+    if len(recipes) == 1:
+        failing = sorted(set(recipes[0].fail_to_pass) & repository.tests)
+        if not failing:
+            raise UnknownTaskError(f"the tests of {name_of(recipes)} do not run with this version of Python")
+        return failing
+    run = run_all(repository, box, {name: text.encode() for name, text in changed.items()})
+    failing = sorted(repository.tests - run.passed)
+    if len(failing) > MOST_FAILURES * len(recipes) or not all(set(failing) & set(r.fail_to_pass) for r in recipes):
+        raise UnknownTaskError(f"the mistakes of {name_of(recipes)} hide each other")
+    return failing
+
+
+def _by_file(tests: Sequence[str]) -> dict[str, set[str]]:
+    """Test functions by file, without parameters."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for test in tests:
+        file, _, name = test.partition("::")
+        found[file].add(name.partition("[")[0])
+    return found
+
+
+def hunks_of(recipes: Recipes, repository: Repository) -> list[Hunk]:
+    """The lines that the recipes change, as they are in the task and as they should be."""
+    changed = _with_mistakes(recipes, repository)
+    found = []
+    for recipe in recipes:
+        right = (repository.root / recipe.file).read_text(encoding="utf-8")
+        mutation = recipe.mutation
+        start = right.rfind("\n", 0, mutation.start) + 1
+        end = right.find("\n", mutation.end)
+        end = len(right) if end < 0 else end + 1
+        wrong = right[start : mutation.start] + mutation.text + right[mutation.end : end]
+        lines_before = sum(
+            other.mutation.text.count("\n") - right[other.mutation.start : other.mutation.end].count("\n")
+            for other in recipes
+            if other.file == recipe.file and other.mutation.start < mutation.start
+        )
+        assert wrong in changed[recipe.file]
+        found.append(Hunk(recipe.file, wrong, right[start:end], right.count("\n", 0, start) + 1 + lines_before))
+    return found
