@@ -200,8 +200,8 @@ def _make(package: Package, recipes: Recipes, together: Recipes, *, split: str, 
     exam = _read_exam(folder / "exam.json")
     if exam.chance > MOST_CHANCE:
         raise UnknownTaskError(
-            f"the answers to the hidden tests of {name_of(recipes)} could be guessed: the chance is {exam.chance:.2g} here, "
-            f"and should be below {MOST_CHANCE:.2g} ({repository.platform})"
+            f"the answers to the hidden tests of {name_of(recipes)} could be guessed: the chance is {exam.chance:.2g} "
+            f"here ({repository.platform}), and should be below {MOST_CHANCE:.2g}"
         )
     hunks = tuple(sorted(hunks_of(recipes, repository), key=lambda hunk: (hunk.path, hunk.line)))
     shared = (folder / "tree", rest(repository))

@@ -2,10 +2,10 @@
 
 The forger knows the source with its mistake, the statement, every test that can be seen, the suite's own source, and in
 the tested process the text of each probe and what the mistaken code answers to it. Whatever it says must be right for
-every version. It has rules that turn what it knows into answers. It is given the rule that serves it best, wherever its
-first guess is right, and the best of what all rules offer elsewhere. It also has to know which versions the mistaken
-code answers rightly; there it is given the best of some simple signs. An answer that no rule offers counts as one in a
-thousand.
+every version. It has rules that turn what it knows into answers. It is given the rule that serves it best for all
+versions together, and elsewhere one chance in ten of following another that happens to be right. It also has to know
+which versions the mistaken code answers rightly; there it is given the best of some simple signs. An answer that no
+rule offers counts as one in a thousand.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, Told, value
+from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, value
 from textagent_gym.domains.swe.hidden.versions import Version
 from textagent_gym.domains.swe.hidden.witness import words
 
 UNKNOWN = 1e-3
 """Chance of an answer that no rule offers."""
 _MOST_GUESSES = 60
+_DEEPEST_CHANGE = 3
+_ANOTHER_RULE = 0.1  # Chance of following the right rule where it is not the one that serves best elsewhere.
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+\.?\d*")
 _EXCEPTION = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning|Exit|Iteration)\b")
 
@@ -96,7 +98,7 @@ def chance(assessments: Sequence[Assessment]) -> float:
         return 1.0
     rules = {rule for each in wrong for rule in each.odds}
     answers = max(
-        math.prod(1.0 if each.odds.get(rule) == 1.0 else max(*each.odds.values(), UNKNOWN) for each in wrong)
+        math.prod(max(each.odds.get(rule, 0.0), max(each.odds.values()) * _ANOTHER_RULE, UNKNOWN) for each in wrong)
         for rule in (*rules, "none of them")
     )
     errors = min(sum(each.signs[sign] != each.is_wrong for each in assessments) for sign in wrong[0].signs)
@@ -198,6 +200,8 @@ def _values(version: Version, theirs: Sequence[Guess], known: Knowledge) -> Iter
     inputs = _literals(version.text)
     yield "the statement", _literals(known.statement)
     yield "an input", inputs
+    for place in (0, 1, -1):
+        yield f"input {place}", inputs[place : place + 1 or None]
     yield "a table", [other for text in known.visible for other in _beside(text, tuple(map(repr, inputs)))]
     yield "a common value", [True, False, None, "", words(0), words(1), ["l"], ["t"], ["d"], words(-1), words(2)]
     yield "a literal of a visible test", [literal for text in known.visible for literal in _literals(text)]
@@ -207,32 +211,42 @@ def _values(version: Version, theirs: Sequence[Guess], known: Knowledge) -> Iter
             real.append(value(word))
         except OddWordsError:
             continue
-    yield "not what it says", [not each for each in real if isinstance(each, bool)]
-    yield "near what it says", [words(near) for each in real for near in _near(each)]
+    changed: dict[str, list[Guess]] = {}
+    for each in real:
+        for rule, near in _near(each):
+            changed.setdefault(rule, []).append(words(near))
+    yield from changed.items()
 
 
-def _near(each: Any) -> Iterator[Any]:
-    """Values near one, in the order in which a forger would try them."""
-    if isinstance(each, Told | bool) or each is None:
-        return
-    if isinstance(each, int | float):
-        yield from (each + 1, each - 1, -each, each + 2, each - 2, each * 2, 0)
-    elif isinstance(each, str):
-        yield from (
-            each.lower(), each.upper(), each.capitalize(), each.strip(), each[1:], each[:-1], each.title(),
-            each.swapcase(), each.replace("_", " "), each.replace("-", "_"), each.replace(" ", ""), each + "s",
-            each.rstrip("s"),
-        )  # fmt: skip
-    elif isinstance(each, list | tuple):
-        yield from (each[::-1], each[1:], each[:-1], type(each)())
-        try:
-            yield type(each)(sorted(each))
-        except TypeError:
-            return
-        for near in _near(each[0]) if each else ():
-            yield type(each)([near, *each[1:]])
-        for near in _near(each[-1]) if each else ():
-            yield type(each)([*each[:-1], near])
+def _near(each: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Values near one, each by a rule that could be followed everywhere."""
+    match each:
+        case bool():
+            yield "turned round", not each
+        case int() | float():
+            yield from (("turned round", -each), ("one more", each + 1), ("one less", each - 1), ("two more", each + 2))
+            yield from (("two less", each - 2), ("doubled", each * 2), ("halved", each / 2), ("nothing", 0))
+        case str():
+            yield from (("turned round", each[::-1]), ("one more", each + "s"), ("without the last", each[:-1]))
+            yield from (("without the first", each[1:]), ("small", each.lower()), ("large", each.upper()))
+            yield from (("capital", each.capitalize()), ("titled", each.title()), ("swapped", each.swapcase()))
+            yield from (
+                ("trimmed", each.strip()),
+                ("blanks", each.replace("_", " ")),
+                ("lines", each.replace("-", "_")),
+            )
+            yield from (("no blanks", each.replace(" ", "")), ("nothing", ""))
+        case list() | tuple():
+            kind = type(each)
+            yield from (("turned round", each[::-1]), ("without the last", each[:-1]), ("without the first", each[1:]))
+            yield "nothing", kind()
+            with contextlib.suppress(TypeError):
+                yield "sorted", kind(sorted(each))
+            for place in (0, -1) if each and depth < _DEEPEST_CHANGE else ():
+                for rule, near in _near(each[place], depth + 1):
+                    other = list(each)
+                    other[place] = near
+                    yield rule, kind(other)
 
 
 @lru_cache(maxsize=256)
