@@ -45,7 +45,7 @@ class System:
     def show(self, path: Path, place: str = "", hide: tuple[str, ...] = _PACKAGES, depth: int = 3) -> None:
         """Let a file or folder be seen, less the folders whose names say that they hold something else."""
         place = place or str(path)
-        if not path.exists() or place in self.sources:
+        if not os.path.exists(path) or place in self.sources:  # Or it cannot be reached.
             return
         self.sources[place] = path
         if path.is_dir():
@@ -54,8 +54,12 @@ class System:
 
 def _matching(folder: Path, patterns: tuple[str, ...], depth: int) -> Iterator[str]:
     """Folders by these names, down to some depth."""
-    for entry in sorted(folder.iterdir()):
-        if entry.is_symlink() or not entry.is_dir():
+    try:
+        entries = sorted(folder.iterdir())
+    except PermissionError:  # Then nobody in there can read it either.
+        return
+    for entry in entries:
+        if entry.is_symlink() or not os.path.isdir(entry):
             continue
         if any(fnmatch.fnmatch(entry.name, pattern) for pattern in patterns):
             yield entry.name
@@ -92,20 +96,17 @@ def system(tools: Path) -> System:
 
 def _show_libraries(found: System, folder: Path) -> None:
     """The libraries of a folder: all of it where they lie in it, else those of this kind of machine."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         return
-    if (folder / "libc.so.6").exists():
+    if os.path.exists(folder / "libc.so.6"):
         found.show(folder, hide=_FOREIGN)
         return
     for entry in sorted(folder.iterdir()):
-        if entry.is_dir() and not entry.is_symlink():
-            if "-linux-" in entry.name:
-                found.show(entry, hide=_FOREIGN)
-        elif entry.name.startswith("ld-"):
-            if entry.is_symlink():
+        if entry.is_symlink():
+            if entry.name.startswith("ld-"):
                 found.links[str(entry)] = os.readlink(entry)
-            else:
-                found.show(entry)
+        elif entry.name.startswith("ld-") or ("-linux-" in entry.name and entry.is_dir()):
+            found.show(entry, hide=_FOREIGN)
 
 
 def _show_python(found: System) -> None:
@@ -117,7 +118,7 @@ def _show_python(found: System) -> None:
     for folder in sorted(folders):
         if PYTHON != _USR:
             others = tuple(
-                entry.name for entry in folder.parent.iterdir() if entry.is_dir() and Path(entry) not in folders
+                entry.name for entry in folder.parent.iterdir() if os.path.isdir(entry) and entry not in folders
             )
             found.show(folder.parent, hide=(*_PACKAGES, *others), depth=1)
             found.hidden.extend(f"{folder}/{name}" for name in _matching(folder, _PACKAGES, 3))
