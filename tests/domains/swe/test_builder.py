@@ -7,12 +7,14 @@ import hashlib
 import io
 import tarfile
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_cli import run
 from textagent_gym.domains.swe import packages
+from textagent_gym.domains.swe.assembly import is_servable
 from textagent_gym.domains.swe.builder import build, read_recipe
 from textagent_gym.domains.swe.mutations import KINDS, mutations
 from textagent_gym.domains.swe.packages import PACKAGES, Package, PackageError, from_folder, hide, prepare, unpack
@@ -73,10 +75,10 @@ def test_hidden_tests_are_cut_out() -> None:
 
 def test_building_is_deterministic_and_matches_the_recipes_of_the_suite(sandbox: Sandbox) -> None:
     repository = prepare(PACKAGES["measures"], sandbox)
-    recipes, tally = build(repository, sandbox, 2)
+    recipes, tally = build(repository, sandbox, 2, accept=lambda recipe: is_servable(recipe, repository, "auto"))
     text = (Path(packages.__file__).parent / "recipes.jsonl").read_text()
     known = {recipe.key: recipe for recipe in map(read_recipe, text.splitlines())}
-    assert [known[recipe.key] for recipe in recipes] == recipes
+    assert [replace(known[recipe.key], id=recipe.id) for recipe in recipes] == recipes
     assert tally.kept == 2
     assert tally.tried >= 2
 
@@ -84,7 +86,7 @@ def test_building_is_deterministic_and_matches_the_recipes_of_the_suite(sandbox:
 def test_recipes_name_no_test() -> None:
     text = (Path(packages.__file__).parent / "recipes.jsonl").read_text()
     recipes = [read_recipe(line) for line in text.splitlines()]
-    assert len(recipes) == len({recipe.key for recipe in recipes}) >= 150
+    assert len(recipes) == len({recipe.key for recipe in recipes}) == len({recipe.id for recipe in recipes}) >= 150
     assert len({recipe.package for recipe in recipes}) == len(PACKAGES)
     assert len({recipe.mutation.kind for recipe in recipes}) >= 12
     for recipe in recipes:

@@ -7,11 +7,11 @@ import subprocess
 import pytest
 
 from tests.domains.swe.forger import OLD, forgeries
+from textagent_gym.domains.swe.assembly import MOST_CHANCE
 from textagent_gym.domains.swe.grader import Grade, grade
 from textagent_gym.domains.swe.hidden.exam import Exam
 from textagent_gym.domains.swe.sandbox import Changes, Sandbox, make_sandbox
 from textagent_gym.domains.swe.sources import source_changes
-from textagent_gym.domains.swe.assembly import MOST_CHANCE
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
 
 SOURCE = "measures/numerals.py"
@@ -111,7 +111,8 @@ ATTACKS = {
     "tests that do nothing": "import gc\nfrom _pytest.python import Function\nFunction.runtest = lambda self: None\n",
     "the reporter itself": "import sys\nReporter = sys.modules['__main__'].Reporter\n"
     "Reporter.outcome = lambda self, function: 'passed'\n",
-    "failures that are no failures": "import builtins\nclass Quiet(Exception):\n    pass\nbuiltins.AssertionError = Quiet\n",
+    "failures that are no failures": "import builtins\n"
+    "class Quiet(Exception):\n    pass\nbuiltins.AssertionError = Quiet\n",
     "skip the module": "import pytest\npytest.skip(allow_module_level=True)\n",
     "kill the one who asks": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n",
     "stop the one who asks": "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\n",
@@ -206,7 +207,7 @@ def test_the_right_answer_is_nowhere_in_the_process_that_is_tested(safe_sandbox:
     group = task.exam.groups[0]
     version = replace(
         group.versions[0],
-        text="from measures import numerals\ndef test_probe():\n    witness.see(0, getattr(numerals, '_found', None))\n",
+        text="from measures import numerals\ndef test_probe():\n    witness.see(0, numerals._found)\n",
         sites=("==",),
         events=((0, answer, answer),),
     )

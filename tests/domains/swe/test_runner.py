@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from textagent_gym.domains.swe.grader import TestRun, run_tests
 from textagent_gym.domains.swe.packages import Repository
+from textagent_gym.domains.swe.running import TestRun, read_run, run_tests
 from textagent_gym.domains.swe.sandbox import Sandbox
 from textagent_gym.domains.swe.tasks import BuiltTasks
 
@@ -141,7 +141,7 @@ FILES = {
 def run(sandbox: Sandbox, tree: Path, **options: object) -> TestRun:
     """Run all tests of a tree."""
     tests = [name for name in FILES if name.startswith("test_")]
-    return run_tests(sandbox, [tree], {}, None, test_files=tests, paths=["."], **options)  # type: ignore[arg-type]
+    return run_tests(sandbox, [tree], {}, test_files=tests, paths=["."], **options)  # type: ignore[arg-type]
 
 
 def test_every_kind_of_test_does_what_it_does_in_pytest(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -171,14 +171,19 @@ def test_hooks_of_the_repository_are_called(sandbox: Sandbox, tmp_path: Path) ->
     assert run(sandbox, tmp_path).passed == {test for test in before if "passes" not in test}
 
 
-def test_the_others_do_not_run_where_none_of_the_first_passes(sandbox: Sandbox, tmp_path: Path) -> None:
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    failing = ["test_suite.py::test_fails", "test_suite.py::Case::test_fails"]
-    found = run(sandbox, tmp_path, first=failing)
-    assert (found.passed, found.failed) == (frozenset(), frozenset(failing))
-    found = run(sandbox, tmp_path, first=[*failing, "test_suite.py::test_passes"])
-    assert found.passed == run(sandbox, tmp_path).passed
+@pytest.mark.parametrize(
+    ("answer", "forged"),
+    [
+        (b"", False),
+        (b"x", True),
+        (b"{}", True),
+        (b"[" * 9999, True),
+        (b'{"phases": {"t::other": {}}, "messages": {}}', True),
+    ],
+)
+def test_what_is_no_report_is_a_forgery(answer: bytes, forged: bool) -> None:
+    assert bool(read_run(answer, ["t::test"]).forged) == forged
+    assert not read_run(answer, ["t::test"]).passed
 
 
 def packages() -> list[str]:
@@ -196,7 +201,6 @@ def test_every_test_of_a_package_does_what_it_does_in_pytest(sandbox: Sandbox, n
             sandbox,
             [repository.compiled, repository.root],
             {},
-            None,
             test_files=repository.test_files,
             paths=repository.package.paths,
             explain=explain,

@@ -21,11 +21,11 @@ from textagent_gym.domains.swe.running import RUNNER, run_tests
 from textagent_gym.domains.swe.sandbox.base import Changes, Question, Sandbox
 
 _ENOUGH = 1e-6  # Chance of a forger below which no further variants are looked for.
-_CANDIDATES = 60  # Variants that are tried for a test.
+_CANDIDATES = (60, 300)  # Variants that are tried for a test; the second number where the first is not enough.
 _WITH_FIXTURES = 12  # The same where pytest has to run each of them.
 _MOST_SOURCES = 4  # Tests whose variants are tried.
 _MOST_ROWS = 60  # Of a test with parameters, that are kept.
-_MOST_VARIANTS = 30
+_MOST_VARIANTS = 60
 _LEAST_VARIANTS = 4
 _MOST_TOGETHER = 10  # Variants of a test that are asked in one process.
 _EACH = 1.0  # Seconds for a candidate.
@@ -91,14 +91,12 @@ class Maker:
         versions = [version for version, _ in originals]
         assessed = [assess(version, self._seen(version, right=False), known) for version in versions]
         sources = list({version.function: (version, probe) for version, probe in reversed(originals)}.values())
-        candidates = [each for source in sources[:_MOST_SOURCES] for each in self._candidates(*source, known)]
         chosen: list[_Candidate] = []
-        while candidates and len(chosen) < _MOST_VARIANTS:
-            so_far = [*assessed, *(each.assessment for each in chosen)]
-            if len(chosen) >= _LEAST_VARIANTS and chance(so_far) <= _ENOUGH:
+        for count in _CANDIDATES:
+            found = [each for source in sources[:_MOST_SOURCES] for each in self._candidates(*source, known, count)]
+            chosen = _choose(assessed, found)
+            if chance([*assessed, *(each.assessment for each in chosen)]) <= _ENOUGH:
                 break
-            odds = [chance([*so_far, each.assessment]) for each in candidates]
-            chosen.append(candidates.pop(min(range(len(odds)), key=odds.__getitem__)))
         for together in _together(chosen):
             for version, members in self._steady(together):
                 versions.append(version)
@@ -199,12 +197,11 @@ class Maker:
             return None
         return version, probe
 
-    def _candidates(self, original: Version, probe: Probe, known: Knowledge) -> list[_Candidate]:
+    def _candidates(self, original: Version, probe: Probe, known: Knowledge, count: int) -> list[_Candidate]:
         """Other input for a test, with what a forger could make of it."""
         draw = random.Random(original.test)
         words = _words(self._texts[original.file])
-        count = _WITH_FIXTURES if original.fixtures else _CANDIDATES
-        made = list(variants(probe, words, count, draw))
+        made = list(variants(probe, words, min(count, _WITH_FIXTURES) if original.fixtures else count, draw))
         if not made:
             return []
         texts = [variant.text for variant in made]
@@ -247,6 +244,18 @@ class _Candidate:
     version: Version
     probe: Probe
     assessment: Assessment
+
+
+def _choose(assessed: Sequence[Assessment], candidates: list[_Candidate]) -> list[_Candidate]:
+    """Those that leave a forger the least chance, until that is small enough."""
+    chosen: list[_Candidate] = []
+    while candidates and len(chosen) < _MOST_VARIANTS:
+        so_far = [*assessed, *(each.assessment for each in chosen)]
+        if len(chosen) >= _LEAST_VARIANTS and chance(so_far) <= _ENOUGH:
+            break
+        odds = [chance([*so_far, each.assessment]) for each in candidates]
+        chosen.append(candidates.pop(min(range(len(odds)), key=odds.__getitem__)))
+    return chosen
 
 
 def _together(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
