@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.domains.swe.forger import OLD, forgeries
+from benchmarks.swe_forger import OLD, paid
 from textagent_gym.domains.swe.assembly import MOST_CHANCE
 from textagent_gym.domains.swe.grader import Grade, grade
 from textagent_gym.domains.swe.hidden.exam import Exam
@@ -147,19 +147,14 @@ def test_what_no_probe_says_is_a_forgery(sandbox: Sandbox, task: SWETask) -> Non
         assert graded(sandbox, task, {SOURCE: (ATTACKS[name] + wrong(task)).encode()}).forged, name
 
 
+@pytest.mark.slow
 def test_no_rule_of_a_forger_pays_for_any_task(tasks: BuiltTasks) -> None:
     """A forger that owns the witness and knows everything but the right answers, on every task of a package."""
     sandbox = make_sandbox("auto")
     try:
         for split in tasks.splits:
             for task in playable(tasks, split):
-                path = task.hunks[0].path
-                for name, text in forgeries(task.problem):
-                    code = wrong(task, path)
-                    head, future, rest = code.partition("from __future__ import annotations\n")
-                    code = head + future + text + rest if future else text + code
-                    result = graded(sandbox, task, {path: code.encode()})
-                    assert result.credit == 0, (task.id, name)
+                assert paid(sandbox, task) == [], task.id
     finally:
         sandbox.close()
 

@@ -1,12 +1,29 @@
-"""Code that an agent could add to a package so that it is paid without a repair: it forges what probes see.
+"""Somebody who wants to be paid without a repair: the chance that the judge gives them, and what forgeries are paid.
 
-It does what a forger can who has read the suite's source: it takes over the witness before the tests begin, and answers
-by a rule. It knows the statement, what the mistaken code answers, and every literal within reach of the frames.
+    python -m benchmarks.swe_forger --packages measures inflection --plot docs/images/swe-chances.svg
+
+A forgery is code that an agent could add to a package. It does what a forger can who has read the suite's source: it
+takes over the witness before the tests begin, and answers by a rule. It knows the statement, what the mistaken code
+answers, and every literal within reach of the frames. Each is tried on every task, beside its repair and an unchanged
+repository.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from textagent_gym.domains.swe.grader import grade
+from textagent_gym.domains.swe.packages import PACKAGES
+from textagent_gym.domains.swe.sandbox import Sandbox, make_sandbox
+from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
+from textagent_gym.errors import UnknownTaskError
 
 _HEAD = """
 import builtins, ast, re, sys
@@ -114,3 +131,89 @@ SAYS = json.dumps
 _take_over()
 """
 """Walks the frames up to the one who runs the tests, and answers in its place."""
+
+
+_FUTURE = "from __future__ import annotations\n"
+
+
+def with_forgery(code: str, forgery: str) -> bytes:
+    """A module with a forgery at its beginning."""
+    head, future, rest = code.partition(_FUTURE)
+    return (head + future + forgery + rest if future else forgery + code).encode()
+
+
+def paid(sandbox: Sandbox, task: SWETask) -> list[str]:
+    """Names of the forgeries that are paid anything for a task."""
+    path = task.hunks[0].path
+    code = (task.layers[1] / path).read_text(encoding="utf-8")
+    found = []
+    for name, forgery in (*forgeries(task.problem), ("answers in the place of the runner", OLD)):
+        result = grade(sandbox, task.graded_layers, {path: with_forgery(code, forgery)}, task.exam)
+        if result.credit:
+            found.append(name)
+    return found
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is tried."""
+
+    packages: tuple[str, ...] = tuple(PACKAGES)
+    """Packages of the tasks."""
+    forge: bool = True
+    """Try every forgery on every task, not the repair alone."""
+    plot: Path | None = None
+    """File for a histogram of the chances (needs matplotlib)."""
+
+
+def main(config: Config) -> None:
+    """Play all tasks of the packages."""
+    console = Console()
+    sandbox = make_sandbox()
+    table = Table("package", "tasks", "repair paid", "unchanged paid", "forgeries tried", "paid", "largest chance")
+    chances: list[float] = []
+    try:
+        for name in config.packages:
+            source = BuiltTasks((name,))
+            counts = [0, 0, 0, 0, 0]
+            largest = 0.0
+            for split in source.splits:
+                for index in range(source.size(split)):
+                    try:
+                        task = source.task(split, index)
+                    except UnknownTaskError as error:
+                        console.print(f"{name} {split} {index}: {error}", highlight=False)
+                        continue
+                    right = {hunk.path: (task.repository.root / hunk.path).read_bytes() for hunk in task.hunks}
+                    found = paid(sandbox, task) if config.forge else []
+                    counts[0] += 1
+                    counts[1] += grade(sandbox, task.graded_layers, right, task.exam).resolved
+                    counts[2] += grade(sandbox, task.graded_layers, {"new.txt": b""}, task.exam).credit > 0
+                    counts[3] += len(list(forgeries(""))) + 1 if config.forge else 0
+                    counts[4] += len(found)
+                    chances.append(task.exam.chance)
+                    largest = max(largest, task.exam.chance)
+                    said = f"paid for {', '.join(found)}" if found else "nothing forged is paid"
+                    console.print(f"{task.id}: chance {task.exam.chance:.1e}, {said}", highlight=False)
+            table.add_row(name, *map(str, counts), f"{largest:.1e}")
+    finally:
+        sandbox.close()
+    console.print(table)
+    if config.plot is not None:
+        draw(chances, config.plot)
+
+
+def draw(chances: list[float], file: Path) -> None:
+    """A histogram of chances, by powers of ten."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 3))
+    axes.hist([max(-20, math.log10(chance)) for chance in chances], bins=range(-20, 1))
+    axes.axvline(math.log10(2e-4), color="black", linestyle="--")
+    axes.set(xlabel="chance of a forger in one grading, power of ten (-20 and less in the first bar)", ylabel="tasks")
+    figure.tight_layout()
+    figure.savefig(file)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Config))
