@@ -22,9 +22,8 @@ def tasks() -> BuiltTasks:
 
 @pytest.fixture(scope="session")
 def task(tasks: BuiltTasks) -> SWETask:
-    """Roman numerals in an unusual form are accepted, and should not be."""
-    found = [tasks.task(split, index) for split in tasks.splits for index in range(tasks.size(split))]
-    return next(task for task in found if task.hunks[0].path == "measures/numerals.py" and len(task.fail_to_pass) > 2)
+    """Something is wrong with Roman numerals, and not with ordinals."""
+    return tasks.find("SWE/measures-own/fe3002c196")
 
 
 def open_sandbox(name: str) -> Sandbox:
