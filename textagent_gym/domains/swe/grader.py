@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from textagent_gym.domains.swe import runner
+from textagent_gym.domains.swe.hidden.answers import Seen
 from textagent_gym.domains.swe.hidden.exam import Exam, Group, kept_question, question, read_answer
 from textagent_gym.domains.swe.running import RUNNER, ask_for_tests, read_run
 from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
@@ -82,7 +83,7 @@ def grade(sandbox: Sandbox, layers: Sequence[Path], changes: Changes, exam: Exam
             repaired += _repaired(group, answers)
         if not repaired:
             return Grade(missing=tests)
-        broken = tuple(test for kept in exam.kept for test in kept.broken(read_answer(_heard(answers))))
+        broken = tuple(test for kept in exam.kept for test in kept.broken(_heard(answers)))
         run = read_run(next(answers), exam.visible)
         if run.forged or run.timed_out:
             raise _Stopped(forged=run.forged, timed_out=run.timed_out)
@@ -97,7 +98,7 @@ def _repaired(group: Group, answers: Iterator[bytes | None]) -> list[str]:
     right = []
     everywhere = True
     for version in group.versions:
-        seen = read_answer(_heard(answers))
+        seen = _heard(answers)
         if version.is_right(seen[0] if len(seen) == 1 else None):
             right += [version.test] if version.is_original else []
         elif not version.is_original:
@@ -105,8 +106,8 @@ def _repaired(group: Group, answers: Iterator[bytes | None]) -> list[str]:
     return right if everywhere else []
 
 
-def _heard(answers: Iterator[bytes | None]) -> bytes:
-    """The next answer.
+def _heard(answers: Iterator[bytes | None]) -> Sequence[Seen | None]:
+    """What the next probes saw; nothing where their process has ended without a word, as code may that is broken.
 
     Raises:
         _Stopped: it cannot be one.
@@ -114,6 +115,7 @@ def _heard(answers: Iterator[bytes | None]) -> bytes:
     answer = next(answers)
     if answer is None or answer == runner.TIMED_OUT:
         raise _Stopped(timed_out=True)
-    if answer and not read_answer(answer):
+    seen = read_answer(answer)
+    if answer and (not seen or None in seen):
         raise _Stopped(forged=_FORGED)
-    return answer
+    return seen

@@ -10,6 +10,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from textagent_gym.cache import cache_folder
@@ -30,6 +31,15 @@ from textagent_gym.domains.swe.sandbox.base import (
 from textagent_gym.domains.swe.sandbox.limits import ControlGroup, resource_limits
 from textagent_gym.domains.swe.sandbox.supervisor import limit
 from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, toolbox, variables
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A program that waits for questions."""
+
+    process: subprocess.Popen[bytes]
+    stdin: int
+    answers: int
 
 
 class ProcessSandbox(ShellSandbox):
@@ -164,35 +174,45 @@ class ProcessSandbox(ShellSandbox):
     def ask(
         self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
     ) -> Iterator[bytes | None]:
-        for question in questions:
-            yield self._answer(layers, files, program, question)
-
-    def _answer(self, layers: Sequence[Path], files: Changes, program: Path, question: Question) -> bytes | None:
+        """See `Sandbox.ask`; what a question has started may go on until the last one is answered."""
         self._quiet()
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         root = folder / "testbed"
+        running: _Program | None = None
         try:
-            copy_layers(layers, root)
-            tree.write_files(str(root), files)
-            tree.write_files(str(root), question.files)
-            theirs_in, ours_in = os.pipe()
-            ours_answer, theirs_answer = os.pipe()
-            silence = os.open(os.devnull, os.O_WRONLY)
-            argv = [str(EXECUTABLE), "-P", str(program), str(theirs_answer), str(root), self.filter.hex()]
-            try:
-                process = self._start(argv, (theirs_in, silence), root, self._variables(root, {}), theirs_answer)
-            finally:
-                for descriptor in (theirs_in, theirs_answer, silence):
-                    os.close(descriptor)
-            try:
-                wait_until_ready(ours_answer)
-                return ask_once(ours_in, ours_answer, question)
-            finally:
-                os.close(ours_in)
-                os.close(ours_answer)
-                self._kill(process)
+            for question in questions:
+                remove(root)
+                copy_layers(layers, root)
+                tree.write_files(str(root), files)
+                tree.write_files(str(root), question.files)
+                running = running or self._start_program(program, folder, root)
+                answer = ask_once(running.stdin, running.answers, question)
+                if answer is None:
+                    self._end_program(running)
+                    running = None
+                yield answer
         finally:
+            if running is not None:
+                self._end_program(running)
             remove(folder)
+
+    def _start_program(self, program: Path, folder: Path, root: Path) -> _Program:
+        theirs_in, ours_in = os.pipe()
+        ours_answer, theirs_answer = os.pipe()
+        silence = os.open(os.devnull, os.O_WRONLY)
+        argv = [str(EXECUTABLE), "-P", str(program), str(theirs_answer), str(root), self.filter.hex()]
+        try:
+            process = self._start(argv, (theirs_in, silence), folder, self._variables(root, {}), theirs_answer)
+        finally:
+            for descriptor in (theirs_in, theirs_answer, silence):
+                os.close(descriptor)
+        wait_until_ready(ours_answer)
+        return _Program(process, ours_in, ours_answer)
+
+    def _end_program(self, running: _Program) -> None:
+        os.close(running.stdin)
+        os.close(running.answers)
+        self._kill(running.process)
 
     def close(self) -> None:
         self._end_shell()
