@@ -33,6 +33,7 @@ from typing import Any
 
 import pytest
 from _pytest.config import get_config
+from _pytest.python import get_direct_param_fixture_func
 from _pytest.tmpdir import tmppath_result_key
 from _pytest.warnings import catch_warnings_for_item
 
@@ -174,12 +175,19 @@ class Describer:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
             if item.nodeid in self.wanted and isinstance(item, pytest.Function):
-                given = item.callspec.params if hasattr(item, "callspec") else {}
+                known = item._fixtureinfo.name2fixturedefs
+                given = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+                indirect = [name for name in given if known[name][-1].func is not get_direct_param_fixture_func]
+                for name in indirect:  # The parameters of a fixture.
+                    del given[name]
                 own = (*given, *(() if "request" in item._fixtureinfo.argnames else ("request",)))
                 fixtures = [name for name in item.fixturenames if name not in own and not name.startswith("_")]
                 module = [name for name in item.fixturenames if name.startswith("_xunit_setup_module")]
-                self.found[item.nodeid] = {"parameters": {k: repr(v) for k, v in given.items()},
-                                           "fixtures": fixtures + module}  # fmt: skip
+                self.found[item.nodeid] = {
+                    "parameters": {name: repr(value) for name, value in given.items()},
+                    "suffix": f"[{item.callspec.id}]" if indirect else "",
+                    "fixtures": fixtures + module,
+                }
         items.clear()
 
 
@@ -207,7 +215,8 @@ def probe(request: dict[str, Any], text: str, witness: types.ModuleType) -> dict
     try:
         if request["fixtures"]:
             reporter = Reporter(None, explain=False)
-            pytest.main(pytest_arguments([request["file"]]), plugins=[reporter])
+            names = [request["file"], request["owner"], request["function"] + request["suffix"]]
+            pytest.main(pytest_arguments(["::".join(filter(None, names))]), plugins=[reporter])
             if [list(phases.values()) for phases in reporter.phases.values()] != [["passed"] * 3]:
                 end = "failed"
         else:

@@ -126,6 +126,7 @@ def ask_probes(
         "file": like.file,
         "owner": like.owner,
         "function": NAME,
+        "suffix": like.suffix,
         "fixtures": like.fixtures,
         "paths": list(paths),
         "each": each,

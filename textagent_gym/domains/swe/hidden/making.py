@@ -81,16 +81,16 @@ class Maker:
 
     def make(self, tests: Sequence[str], known: Knowledge) -> Group:
         """Versions of hidden tests: the originals that can be told in words, and others until nobody can guess them."""
-        originals: list[tuple[Version, Probe]] = []
+        originals: list[tuple[Version, Probe, Seen]] = []
         for test, described in self._describe(tests).items():
-            made = self._original(test, described["parameters"], described["fixtures"])
+            made = self._original(test, described)
             if made is not None:
                 originals.append(made)
         if not originals:
             return Group((), 1.0)
-        versions = [version for version, _ in originals]
-        assessed = [assess(version, self._seen(version, right=False), known) for version in versions]
-        sources = list({version.function: (version, probe) for version, probe in reversed(originals)}.values())
+        versions = [version for version, *_ in originals]
+        assessed = [assess(version, mistaken, known) for version, _, mistaken in originals]
+        sources = list({version.function: (version, probe) for version, probe, _ in reversed(originals)}.values())
         chosen: list[_Candidate] = []
         for count in _CANDIDATES:
             found = [each for source in sources[:_MOST_SOURCES] for each in self._candidates(*source, known, count)]
@@ -109,7 +109,7 @@ class Maker:
         described = self._describe(tests)
         for function in dict.fromkeys(test.partition("[")[0] for test in described):
             rows = [test for test in described if test.partition("[")[0] == function][:_MOST_ROWS]
-            made = [self._probes(test, described[test]["parameters"], described[test]["fixtures"]) for test in rows]
+            made = [self._probes(test, described[test]) for test in rows]
             pairs = [(version, keyed) for version, _, keyed in filter(None, made) if not version.fixtures]
             if not pairs:
                 continue
@@ -156,26 +156,26 @@ class Maker:
         return self._ask(version, [version.text], right=right, where=where)[0] or Seen("nothing", ())
 
     def _probes(
-        self, test: str, parameters: Mapping[str, str], fixtures: Sequence[str], exposed: Collection[int] = ()
+        self, test: str, described: Mapping[str, Any], exposed: Collection[int] = ()
     ) -> tuple[Version, Probe, Probe] | None:
         """A test as a version without answers, its probe, and the probe that sees what is expected."""
         file, _, name = test.partition("::")
-        if not all(map(_is_literal, parameters.values())):
+        parameters, fixtures, suffix = described["parameters"], described["fixtures"], described["suffix"]
+        if not all(map(_is_literal, parameters.values())) or (parameters and suffix):
             return None
         source = Source(file, self._texts, tuple(name.partition("[")[0].split("::")))
         probe = make_probe(source, parameters, fixtures=fixtures, exposed=exposed)
         keyed = make_probe(source, parameters, fixtures=fixtures, exposed=exposed, with_keys=True)
         if probe is None or keyed is None:
             return None
-        return Version(test, True, file, probe.text, probe.owner, bool(fixtures), probe.sites), probe, keyed
+        version = Version(test, True, file, probe.text, probe.owner, bool(fixtures or suffix), probe.sites, suffix)
+        return version, probe, keyed
 
-    def _original(
-        self, test: str, parameters: Mapping[str, str], fixtures: Sequence[str]
-    ) -> tuple[Version, Probe] | None:
+    def _original(self, test: str, described: Mapping[str, Any]) -> tuple[Version, Probe, Seen] | None:
         """A hidden test as it is; `None` where it cannot be told in words, or does not notice the mistake then."""
         exposed: set[int] = set()
         for _ in range(3):
-            made = self._probes(test, parameters, fixtures, exposed)
+            made = self._probes(test, described, exposed)
             if made is None:
                 return None
             version, probe, keyed = made
@@ -189,13 +189,11 @@ class Maker:
         else:
             return None
         version = replace(version, events=seen.events)
-        for where in _BOTH:
-            version = version.loosened(self._seen(version, right=True, where=where))
-        if not all(version.is_right(self._seen(version, right=True, where=where)) for where in _BOTH):
+        version = version.loosened(self._seen(version, right=True, where=1))
+        if not version.is_right(self._seen(version, right=True)):
             return None
-        if any(version.is_right(self._seen(version, right=False, where=where)) for where in _BOTH):
-            return None
-        return version, probe
+        mistaken = self._seen(version, right=False)
+        return None if version.is_right(mistaken) else (version, probe, mistaken)
 
     def _candidates(self, original: Version, probe: Probe, known: Knowledge, count: int) -> list[_Candidate]:
         """Other input for a test, with what a forger could make of it."""

@@ -129,8 +129,10 @@ def _find(source: Source) -> tuple[ast.Module, ast.FunctionDef, str] | None:
         module.body[first:first] = imports
     if function is None:
         return None
+    called = set(_free_names(function))
     for body in bodies(module):
-        body[:] = [node for node in body if node is function or not _is_test(node)] or [ast.Pass()]
+        kept = (node for node in body if node is function or not _is_test(node) or getattr(node, "name", "") in called)
+        body[:] = list(kept) or [ast.Pass()]
     function.name = NAME
     return module, function, owner.name if len(source.path) == 2 and owner is not None else ""
 
@@ -349,7 +351,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_With(self, node: ast.With) -> ast.AST:
         for item in node.items:
             call = item.context_expr
-            if not (isinstance(call, ast.Call) and _called(call) in _RAISES and call.args):
+            if not (isinstance(call, ast.Call) and _called(call) in _RAISES and _is_pytests(call)):
                 continue
             expected: list[ast.expr] = [call.args[0]]
             expected += call.args[1:2] if _called(call) == "assertRaisesRegex" else []
@@ -360,6 +362,12 @@ class _Rewriter(ast.NodeTransformer):
             item.context_expr = ast.Call(function, [site, *(expected if self._with_keys else [])], [])
         node.body = self._block(node.body)
         return node
+
+
+def _is_pytests(call: ast.Call) -> bool:
+    """A call in a `with` is one of pytest or unittest, not of a function of the same name."""
+    most = 2 if _called(call) == "assertRaisesRegex" else 1
+    return len(call.args) == most and all(keyword.arg in ("match", "msg") for keyword in call.keywords)
 
 
 def _called(call: ast.Call) -> str:

@@ -34,6 +34,7 @@ class Version:
         text: of the probe, a whole module.
         owner: its class, or "".
         fixtures: pytest has to run it.
+        suffix: of its id, where its fixtures have parameters, or "".
         sites: see `probes.Probe`.
         end, events: what the right code makes a witness see. For an original, what is expected stands there too.
     """
@@ -45,6 +46,7 @@ class Version:
     owner: str
     fixtures: bool
     sites: tuple[str, ...]
+    suffix: str = ""
     end: str = "passed"
     events: tuple[tuple[Any, ...], ...] = ()
 
