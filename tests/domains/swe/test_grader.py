@@ -127,8 +127,10 @@ ATTACKS = {
     "say too much": "import os\nfor number in range(3, 64):\n"
     "    try:\n        os.set_blocking(number, True)\n        os.write(number, b'[' * 9_000_000)\n"
     "    except OSError:\n        pass\n",
-    "answer with nested lists": "import json\njson.dumps = lambda *a, **k: '[' * 990 + ']' * 990\n",
-    "answer with something else": "import json\njson.dumps = lambda *a, **k: '{\"phases\": {}}'\n",
+    "answer with nested lists": "import builtins\nnested = []\nfor _ in range(900):\n    nested = [nested]\n"
+    "if hasattr(builtins, 'witness'):\n    builtins.witness.events.append(nested)\n",
+    "answer with something else": "import builtins\n"
+    "if hasattr(builtins, 'witness'):\n    builtins.witness.events = {'phases': {}}\n",
 }  # fmt: skip
 
 
