@@ -180,7 +180,13 @@ class Describer:
                 indirect = [name for name in given if known[name][-1].func is not get_direct_param_fixture_func]
                 for name in indirect:  # The parameters of a fixture.
                     del given[name]
-                own = (*given, *(() if "request" in item._fixtureinfo.argnames else ("request",)))
+                for_doctests = [name for name, found in known.items() if found[-1].argnames == ("doctest_namespace",)]
+                own = (
+                    *given,
+                    "doctest_namespace",
+                    *for_doctests,
+                    *(() if "request" in item._fixtureinfo.argnames else ("request",)),
+                )
                 fixtures = [name for name in item.fixturenames if name not in own and not name.startswith("_")]
                 module = [name for name in item.fixturenames if name.startswith("_xunit_setup_module")]
                 self.found[item.nodeid] = {
