@@ -184,7 +184,7 @@ def test_it_gives_up_where_a_function_is_missing(make, tasks: BuiltTasks, tmp_pa
         if mutation.kind == "function" and "ordinal" in mutation.text
     )
     failing = tuple(test for test in repository.tests if "::test_ordinal[" in test)
-    recipe = Recipe(repository.package.slug, path, mistake, failing, "    # NotImplementedError: ordinal")
+    recipe = Recipe("0123456789", repository.package.slug, path, mistake, failing, "    # NotImplementedError: ordinal")
     file = tmp_path / "recipes.jsonl"
     file.write_text(recipe.to_json())
     own = BuiltTasks(("measures",), recipes=file)

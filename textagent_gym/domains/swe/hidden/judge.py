@@ -15,6 +15,7 @@ import contextlib
 import itertools
 import math
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -298,10 +299,9 @@ def _pieces(text: str) -> Iterator[ast.AST]:
     except (SyntaxError, ValueError):
         pass
     for line in text.splitlines():
-        try:
+        with contextlib.suppress(SyntaxError, ValueError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
             yield ast.parse(line.strip().removeprefix("#").strip())
-        except (SyntaxError, ValueError):
-            continue
 
 
 def _different(values: Iterable[Any]) -> Iterator[Any]:
