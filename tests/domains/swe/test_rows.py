@@ -523,6 +523,7 @@ def test_nothing_runs_where_nothing_has_been_changed(play) -> None:
     env = play(reward_at="turn")
     env.step(bash("ls; touch tests/test_x.py"))
     env.step(bash("submit"))
+    assert env.unwrapped._graded == {}, (env.unwrapped._graded, env.unwrapped._left_out)
     assert env.unwrapped._grader is None
 
 

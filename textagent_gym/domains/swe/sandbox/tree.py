@@ -391,10 +391,11 @@ def overlay_changes(
 
 
 def noted(root: str) -> dict[str, tuple[int, int, int]]:
-    """Plain files of a tree that nobody has touched, with what changes when they do."""
+    """Plain files and links of a tree that nobody has touched, with what changes when they do."""
     tree = Tree(root)
     try:
-        return {path: signature(status) for path, status in tree.walk("") if stat.S_ISREG(status.st_mode)}
+        kinds = (stat.S_IFREG, stat.S_IFLNK)
+        return {path: signature(status) for path, status in tree.walk("") if stat.S_IFMT(status.st_mode) in kinds}
     finally:
         tree.close()
 
@@ -402,7 +403,7 @@ def noted(root: str) -> dict[str, tuple[int, int, int]]:
 def noted_changes(
     root: str, before: Mapping[str, tuple[int, int, int]], inside: str, skip: Collection[str]
 ) -> tuple[dict[str, bytes | None], list[str]]:
-    """What has become of a tree since its files were noted."""
+    """What has become of a tree since its files and links were noted."""
     try:
         tree = Tree(root, inside, skip)
     except OSError:
@@ -414,12 +415,14 @@ def noted_changes(
             if tree.is_skipped(path):
                 continue
             status = tree.status(path)
+            if status is not None and signature(status) == known:
+                continue
             if status is None or not stat.S_ISREG(status.st_mode):
                 reading.gone.add(path)
-            elif signature(status) != known:
+            else:
                 reading.plain.add(path)
         for path, status in tree.walk(""):
-            if path not in before or not stat.S_ISREG(status.st_mode):
+            if path not in before or (not stat.S_ISREG(status.st_mode) and signature(status) != before[path]):
                 reading.note(path, status)
         return reading.finish()
     finally:
