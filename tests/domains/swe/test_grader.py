@@ -224,6 +224,31 @@ def test_the_right_answer_is_nowhere_in_the_process_that_is_tested(safe_sandbox:
             assert grade(safe_sandbox, task.graded_layers, {SOURCE: code.encode()}, only).repaired
 
 
+def test_no_answer_is_left_in_memory_for_the_next_question(safe_sandbox: Sandbox, task: SWETask) -> None:
+    """Right code says its answers, once plainly and once beside them; nobody who comes later finds a trace of them."""
+    import hashlib
+    from dataclasses import replace
+
+    answer = "Q-the-one-and-only-answer"
+    group = task.exam.groups[0]
+    text = "from measures import numerals\ndef test_probe():\n    witness.see(0, numerals._found)\n"
+    said = replace(group.versions[0], text=text, sites=("==",), events=((0, answer, answer),))
+    none = replace(said, events=((0, ["i", "0x0"], ["i", "0x0"]),))
+    tells = f"_found = 'Q-' + {answer[2:]!r}\n"
+    heir = (
+        "import builtins, json\nif hasattr(builtins, 'witness'):\n"
+        "    _old = json._default_encoder.encode\n"
+        "    json._default_encoder.encode = lambda told: _old([{**one, 'x': _found * 9999} for one in told])\n"
+    )
+    wanted = (hashlib.sha256(answer.encode()).hexdigest(), len(answer))
+    attack = SEARCH.replace("WANTED", repr(wanted))
+    for first in (tells, tells + heir):
+        for code, version, is_paid in ((first, said, heir not in first), (attack, none, True), (attack, none, True)):
+            exam = replace(task.exam, groups=(replace(group, versions=(version, version)),), kept=())
+            result = grade(safe_sandbox, task.graded_layers, {SOURCE: (code + wrong(task)).encode()}, exam)
+            assert bool(result.repaired) == is_paid
+
+
 BOMB = """
 import os, subprocess, sys, tempfile
 if os.fork() == 0:

@@ -2,11 +2,11 @@
 
     python -P runner.py DESCRIPTOR ROOT FILTER < requests
 
-Two processes: this one imports pytest and nothing of the repository, holds the descriptor that answers go to, and
-cannot be looked into by the other. The other one, forked off it for each request, runs the tests, and can say what it
-wants over a pipe: whoever reads it must not depend on its being true. FILTER, in hexadecimal digits, is a filter of
-system calls for the other process; with one, nobody else of this user lives in this process namespace, and everything
-of this user ends after each request.
+Three processes. The first imports pytest and nothing of the repository, and never sees a request or an answer. It forks
+a second one for each request, which reads it and cannot be looked into. The third one, forked off that, runs the tests
+and can say what it wants over a pipe: whoever reads it must not depend on its being true. FILTER, in hexadecimal
+digits, is a filter of system calls for the third; with one, nobody else of this user lives in this process namespace,
+and everything of this user ends after each request.
 
 Unless the failures are to be explained, plain test functions are set up, called and torn down by pytest, but without
 the hooks by which its plugins look on; see `Reporter.is_plain` for which. Most of a test's time is spent in those.
@@ -364,9 +364,24 @@ def clean_up() -> None:
             pass
 
 
+def answer_one(requests: int, kept: int, root: str, filter: bytes, private: list[int]) -> None:
+    """Read one request, and write what is said of it to a file that is kept; nothing at the end of all requests."""
+    head = _read(requests, 8 + _NONCE)
+    if len(head) < 8 + _NONCE:
+        return
+    request = json.loads(_read(requests, int.from_bytes(head[:8], "big") - _NONCE))
+    data = head[8:] + supervise(request, root, filter, [requests, kept, *private])
+    while data:
+        data = data[os.write(kept, data) :]
+
+
 def main() -> None:
-    """Answer requests until there are no more."""
-    answer, root, filter = int(sys.argv[1]), sys.argv[2], bytes.fromhex(sys.argv[3])
+    """Have requests answered until there are no more.
+
+    This process never has a request or an answer in its memory, so that none is in what it forks: each is read by a
+    process that ends with it, and the answer goes from a file in memory to its destination without being looked at.
+    """
+    answers, root, filter = int(sys.argv[1]), sys.argv[2], bytes.fromhex(sys.argv[3])
     requests = os.dup(0)
     silence = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
@@ -375,18 +390,27 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     _prctl(_PR_SET_DUMPABLE, 0)  # Nobody reads our memory or our descriptors.
-    os.write(answer, bytes(8))  # Ready.
+    os.write(answers, bytes(8))  # Ready.
     while True:
-        head = _read(requests, 8 + _NONCE)
-        if len(head) < 8 + _NONCE:
-            return
-        request = json.loads(_read(requests, int.from_bytes(head[:8], "big") - _NONCE))
-        data = head[8:] + supervise(request, root, filter, [requests, answer])
+        kept = os.memfd_create("answer")
+        pid = os.fork()
+        if pid == 0:
+            try:
+                _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+                answer_one(requests, kept, root, filter, [answers])
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
         if filter:
             clean_up()
-        data = len(data).to_bytes(8, "big") + data
-        while data:
-            data = data[os.write(answer, data) :]
+        length = os.fstat(kept).st_size
+        if not length:
+            return  # There are no more requests, or the one who answered has been ended.
+        os.write(answers, length.to_bytes(8, "big"))
+        sent = 0
+        while sent < length:
+            sent += os.sendfile(answers, kept, sent, length - sent)
+        os.close(kept)
 
 
 def _prctl(option: int, value: int) -> None:

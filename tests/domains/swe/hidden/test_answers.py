@@ -78,6 +78,21 @@ def test_collisions_of_hashes_cost_nothing() -> None:
         value(said)
 
 
+def test_collisions_of_hashes_of_sets_in_sets_cost_nothing_either() -> None:
+    prime = (1 << 61) - 1
+    said = ["s", *(["s", *(["i", hex(prime * (100 * n + m))] for m in range(100))] for n in range(200))]
+    with pytest.raises(OddWordsError):
+        value(said)
+
+
+def test_no_value_makes_a_comparison_raise() -> None:
+    huge = 10**400
+    for operator, key in (("==", ["t", "approx", ["i", "0x64"], None, None]), ("<", ["f", "0x1p0"]), ("in", ["l"])):
+        version = Version("t", True, "t.py", "", "", False, (operator,), events=((0, None, key),))
+        for seen in (huge, [huge], {huge: huge}, float("nan"), complex(1, 2), b"x"):
+            assert not version.is_right(Seen("passed", ((0, words(seen)),)))
+
+
 @dataclass
 class Point:
     """Its representation says all of it."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _DEEPEST = 60
-_MOST_HASHED = 2000  # Elements of a set or dictionary: whoever chooses them can make all their hashes the same.
+_MOST_WORDS = 50_000  # Of one value.
+_MOST_HASHED = 2000  # Elements of all its sets and dictionaries: whoever chooses them can make their hashes the same.
 _LONGEST_MESSAGE = 1000
 
 
@@ -48,7 +49,7 @@ def read_seen(found: Any) -> Seen | None:
     """What a process says that a probe saw; `None` where it says nothing of that form."""
     try:
         end, events = found["end"], found["events"]
-        if type(end) is not str or type(events) is not list:
+        if len(found) != 2 or type(end) is not str or type(events) is not list:
             return None
         if not all(type(event) is list and event and type(event[0]) is int for event in events):
             return None
@@ -57,20 +58,37 @@ def read_seen(found: Any) -> Seen | None:
         return None
 
 
-def value(words: Any, depth: int = 0) -> Any:
+def value(words: Any) -> Any:
     """The value that words stand for.
 
     Raises:
         OddWordsError: for none.
     """
+    return _value(words, _Bounds())
+
+
+@dataclass(slots=True)
+class _Bounds:
+    """What a value may still have."""
+
+    words: int = _MOST_WORDS
+    hashed: int = _MOST_HASHED
+
+    def take(self, hashed: int) -> None:
+        self.words -= 1
+        self.hashed -= hashed
+        if self.words < 0 or self.hashed < 0:
+            raise OddWordsError("too many")
+
+
+def _value(words: Any, bounds: _Bounds, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         raise OddWordsError("too deep")
     if words is None or isinstance(words, bool | str):
         return words
     try:
         letter, *rest = words
-        if letter in ("d", "s") and len(rest) > _MOST_HASHED:
-            raise OddWordsError("too many")
+        bounds.take(len(rest) if letter in ("d", "s") else 0)
         match letter:
             case "i":
                 return int(rest[0], 16)
@@ -81,13 +99,13 @@ def value(words: Any, depth: int = 0) -> Any:
             case "b":
                 return bytes.fromhex(rest[0])
             case "l":
-                return [value(word, depth + 1) for word in rest]
+                return [_value(word, bounds, depth + 1) for word in rest]
             case "t":
-                return tuple(value(word, depth + 1) for word in rest)
+                return tuple(_value(word, bounds, depth + 1) for word in rest)
             case "s":
-                return frozenset(value(word, depth + 1) for word in rest)
+                return frozenset(_value(word, bounds, depth + 1) for word in rest)
             case "d":
-                return {value(k, depth + 1): value(v, depth + 1) for k, v in rest}
+                return {_value(k, bounds, depth + 1): _value(v, bounds, depth + 1) for k, v in rest}
             case "n":
                 return Told("name", str(rest[0]), True)
             case "?":
@@ -152,7 +170,7 @@ def holds(operator: str, seen: Any, key: Any) -> bool:
     """A comparison that a test makes is true."""
     try:
         return bool(_CHECKS[operator](seen, key))
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001 (whatever a stranger's value does in a comparison)
         return False
 
 
