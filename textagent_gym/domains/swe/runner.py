@@ -392,6 +392,7 @@ def main() -> None:
     _prctl(_PR_SET_DUMPABLE, 0)  # Nobody reads our memory or our descriptors.
     os.write(answers, bytes(8))  # Ready.
     while True:
+        select.select([requests], [], [])  # Until there is one, nobody else lives here.
         kept = os.memfd_create("answer")
         pid = os.fork()
         if pid == 0:
