@@ -5,7 +5,8 @@ the tested process the text of each probe and what the mistaken code answers to 
 every version. It has rules that turn what it knows into answers. It is given the rule that serves it best for all
 versions together, and elsewhere one chance in ten of following another that happens to be right. It also has to know
 which versions the mistaken code answers rightly; there it is given the best of some simple signs. An answer that no
-rule offers counts as one in a thousand.
+rule offers counts as one in a thousand, and one in ten thousand is the least chance that there is a rule for everything
+which nobody has thought of here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +28,8 @@ from textagent_gym.domains.swe.hidden.witness import words
 
 UNKNOWN = 1e-3
 """Chance of an answer that no rule offers."""
+UNKNOWN_RULE = 1e-4
+"""Chance of a rule that nobody has thought of here, and that is right about all versions at once."""
 _MOST_GUESSES = 60
 _DEEPEST_CHANGE = 3
 _ANOTHER_RULE = 0.1  # Chance of following the right rule where it is not the one that serves best elsewhere.
@@ -103,7 +106,7 @@ def chance(assessments: Sequence[Assessment]) -> float:
         for rule in (*rules, "none of them")
     )
     errors = min(sum(each.signs[sign] != each.is_wrong for each in assessments) for sign in wrong[0].signs)
-    return answers * float(0.5**errors)
+    return max(answers, UNKNOWN_RULE) * float(0.5**errors)
 
 
 def _odds(version: Version, seen: Seen, known: Knowledge) -> dict[str, float]:
@@ -149,8 +152,7 @@ def _wrong_places(version: Version, seen: Seen) -> list[int] | None:
 
 def _fits(version: Version, place: int, guess: Guess) -> bool:
     """The words at one place are right."""
-    one = replace(version, events=(version.events[place],), end="passed")
-    return one.is_right(Seen("passed", ((version.events[place][0], *guess),)))
+    return version.fits(place, guess)
 
 
 def _guesses(
@@ -168,13 +170,20 @@ def _guesses(
         common = ["builtins.ValueError", "builtins.TypeError", "builtins.KeyError", "builtins.IndexError"]
         messages = [literal for literal in _literals(known.statement) if isinstance(literal, str)] or [""]
         joined = " ".join(messages)
-        yield "raise", ([[name], joined] for name in dict.fromkeys((*named, *common)))
+        for name in dict.fromkeys((*named, *common)):
+            yield f"raise {name}", [[[name], joined]]
         yield "raise nothing", ([[[], ""]])
         return
     width = (
         1 if version.is_original and not operator.startswith("both") and len(own) != 2 + len(theirs) else len(own) - 1
     )
     width = len(theirs) or width
+    if len(theirs) == 3 and operator.startswith("both"):
+        truth, left, right = theirs
+        yield "not what is compared", [[not truth, left, right]]
+        for said in (True, False):
+            yield f"the left side is the right one, {said}", [[said, right, right]]
+            yield f"the right side is the left one, {said}", [[said, left, left]]
     for rule, values in _values(version, theirs, known):
         yield rule, _fill(values, theirs, width)
 
@@ -201,10 +210,15 @@ def _values(version: Version, theirs: Sequence[Guess], known: Knowledge) -> Iter
     inputs = _literals(version.text)
     yield "the statement", _literals(known.statement)
     yield "an input", inputs
-    for place in (0, 1, -1):
-        yield f"input {place}", inputs[place : place + 1 or None]
+    for place in (0, 1, 2, -1):
+        for word in inputs[place : place + 1 or None]:
+            yield from _alone_and_held(f"input {place}", word)
+            with contextlib.suppress(OddWordsError):
+                for rule, near in _near(value(word)):
+                    yield from _alone_and_held(f"input {place}, {rule}", words(near))
     yield "a table", [other for text in known.visible for other in _beside(text, tuple(map(repr, inputs)))]
-    yield "a common value", [True, False, None, "", words(0), words(1), ["l"], ["t"], ["d"], words(-1), words(2)]
+    for word in (True, False, None, "", words(0), words(1), ["l"], ["t"], ["d"], words(-1), words(2)):
+        yield f"always {word}", [word]
     yield "a literal of a visible test", [literal for text in known.visible for literal in _literals(text)]
     real: list[Any] = []
     for word in theirs:
@@ -217,6 +231,11 @@ def _values(version: Version, theirs: Sequence[Guess], known: Knowledge) -> Iter
         for rule, near in _near(each):
             changed.setdefault(rule, []).append(words(near))
     yield from changed.items()
+
+
+def _alone_and_held(rule: str, word: Guess) -> Iterator[tuple[str, Iterable[Guess]]]:
+    """A word, and lists and tuples of it alone."""
+    yield from ((rule, [word]), (f"{rule}, in a list", [["l", word]]), (f"{rule}, in a tuple", [["t", word]]))
 
 
 def _near(each: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -236,7 +255,8 @@ def _near(each: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
                 ("blanks", each.replace("_", " ")),
                 ("lines", each.replace("-", "_")),
             )
-            yield from (("no blanks", each.replace(" ", "")), ("nothing", ""))
+            yield from (("no blanks", each.replace(" ", "")), ("nothing", ""), ("dashes", each.replace("_", "-")))
+            yield from (("first small", each[:1].lower() + each[1:]), ("first large", each[:1].upper() + each[1:]))
         case list() | tuple():
             kind = type(each)
             yield from (("turned round", each[::-1]), ("without the last", each[:-1]), ("without the first", each[1:]))
@@ -247,7 +267,15 @@ def _near(each: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
                 for rule, near in _near(each[place], depth + 1):
                     other = list(each)
                     other[place] = near
-                    yield rule, kind(other)
+                    yield f"{rule} at {place}", kind(other)
+            yield from _everywhere(each, kind) if depth < _DEEPEST_CHANGE else ()
+
+
+def _everywhere(each: list[Any] | tuple[Any, ...], kind: type) -> Iterator[tuple[str, Any]]:
+    """All elements changed by one rule, or the first of each of them."""
+    changed = [dict(_near(element, _DEEPEST_CHANGE - 1)) for element in each[:_MOST_GUESSES]]
+    for rule in set.intersection(*map(set, changed)) if len(changed) == len(each) > 0 else ():
+        yield f"{rule} everywhere", kind(element[rule] for element in changed)
 
 
 @lru_cache(maxsize=256)

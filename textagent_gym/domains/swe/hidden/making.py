@@ -20,13 +20,13 @@ from textagent_gym.domains.swe.hidden.versions import Version
 from textagent_gym.domains.swe.running import RUNNER, run_tests
 from textagent_gym.domains.swe.sandbox.base import Changes, Question, Sandbox
 
-_ENOUGH = 1e-6  # Chance of a forger below which no further variants are looked for.
+_ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for.
 _CANDIDATES = (60, 300)  # Variants that are tried for a test; the second number where the first is not enough.
 _WITH_FIXTURES = 12  # The same where pytest has to run each of them.
 _MOST_SOURCES = 4  # Tests whose variants are tried.
 _MOST_ROWS = 60  # Of a test with parameters, that are kept.
 _MOST_VARIANTS = 60
-_LEAST_VARIANTS = 4
+_LEAST_VARIANTS = 6
 _MOST_TOGETHER = 10  # Variants of a test that are asked in one process.
 _EACH = 1.0  # Seconds for a candidate.
 _SECONDS = 60.0

@@ -68,14 +68,7 @@ class Version:
         """What a process says that it saw is what the right code makes one see."""
         if seen is None or seen.end != self.end or [e[0] for e in seen.events] != [e[0] for e in self.events]:
             return False
-        check = self._holds if self.is_original else self._is_same
-        try:
-            return all(
-                check(self.sites[mine[0]], mine[1:], theirs[1:])
-                for mine, theirs in zip(self.events, seen.events, strict=True)
-            )
-        except Exception:  # noqa: BLE001 (whatever comparing a stranger's words does)
-            return False
+        return all(self.fits(place, event[1:]) for place, event in enumerate(seen.events))
 
     def loosened(self, seen: Seen) -> Version:
         """The same where anything goes for words that the right code has once seen in another way."""
@@ -89,6 +82,20 @@ class Version:
             changed = [ANYTHING if not self._is_same(operator, [own], [other]) else own for own, other in pairs]
             events.append((mine[0], *changed) if changed else mine)
         return replace(self, events=tuple(events))
+
+    def fits(self, place: int, words: Sequence[Any]) -> bool:
+        """Some words would be right at one place.
+
+        Args:
+            place: in `events`.
+            words: of that event, without the number of its site.
+        """
+        site, *mine = self.events[place]
+        check = self._holds if self.is_original else self._is_same
+        try:
+            return check(self.sites[site], mine, words)
+        except Exception:  # noqa: BLE001 (as in `is_right`)
+            return False
 
     def _holds(self, operator: str, mine: Sequence[Any], theirs: Sequence[Any]) -> bool:
         """What a test asserts is true of what was seen."""
