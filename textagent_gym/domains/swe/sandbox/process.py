@@ -139,14 +139,15 @@ class ProcessSandbox(ShellSandbox):
         """End a process and what it has started, as far as that can be found."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        self._kill_group(process.pid)
+        self._kill_group({process.pid} if self._process is None else {process.pid, self._process.pid})
         process.wait()
 
-    def _kill_group(self, spared: int) -> None:
-        """End all processes of the control group but one, and wait for their end."""
+    def _kill_group(self, spared: set[int]) -> None:
+        """End all processes of the control group but some, and wait for their end."""
+        kept = set(map(str, spared))
         for folder in self._group.folders[:1]:
             for _ in range(50):
-                others = set((folder / "cgroup.procs").read_text(encoding="ascii").split()) - {str(spared)}
+                others = set((folder / "cgroup.procs").read_text(encoding="ascii").split()) - kept
                 for pid in others:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(int(pid), signal.SIGKILL)
@@ -164,7 +165,7 @@ class ProcessSandbox(ShellSandbox):
         if self._process is not None and self._process.poll() is None and not self._is_quiet:
             self._is_quiet = True
             os.kill(self._process.pid, signal.SIGSTOP)
-            self._kill_group(self._process.pid)
+            self._kill_group({self._process.pid})
 
     def changes(self, skip: Collection[str] = ()) -> TreeChanges:
         self._quiet()
