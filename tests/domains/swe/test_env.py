@@ -327,3 +327,21 @@ def test_what_is_measured_of_a_task(task: SWETask) -> None:
     assert (measured.state_size, measured.solution_length) == (239, 2)
     assert (measured.files, measured.hunks, measured.lines) == (1, 1, 2)
     assert set(measured.to_dict()) >= {"files", "hunks", "lines", "state_size"}
+
+
+def test_a_task_that_is_not_served_is_passed_over_unless_it_is_asked_for(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make()
+    source = env.unwrapped.tasks
+    real, left_out = source.task, {1, 2, 3}
+
+    def task(split: str, index: int) -> SWETask:
+        if index in left_out:
+            raise UnknownTaskError("not here")
+        return real(split, index)
+
+    monkeypatch.setattr(source, "task", task)
+    for seed in range(8):
+        env.reset(seed=seed)
+        assert env.unwrapped.task.index not in left_out
+    with pytest.raises(UnknownTaskError):
+        env.reset(options={"task_index": 1})

@@ -31,12 +31,18 @@ from textagent_gym.domains.swe.tools import (
     repair_script,
     writing_script,
 )
-from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnsupportedOperationError
+from textagent_gym.errors import (
+    InfeasibleDifficultyError,
+    InvalidOptionError,
+    UnknownTaskError,
+    UnsupportedOperationError,
+)
 from textagent_gym.tasks import TaskSource
 from textagent_gym.terminal import visible
 
 _log = logging.getLogger("textagent_gym.swe")
 _LONGEST_ACTION = 200_000
+_MOST_DRAWS = 20  # Of a task that is served.
 _MOST_FAILED_GRADINGS = 3  # In an episode: each of them may take minutes.
 _MOST_SENTENCES = 10  # Lines about what does not count; a folder of build products would fill the observation.
 _HARMLESS: Changes = {"a-file-that-nobody-reads.txt": b""}
@@ -391,6 +397,17 @@ class SWERepairEnv(SWEEnv[SWETask]):
             sandbox=options.get("sandbox", "auto"),
         )
         super().__init__(source, **options)
+
+    def _choose_task(self, options: dict[str, Any]) -> SWETask:
+        """See `TextEnv`. A task that is not served here, with this Python, is passed over unless it was asked for."""
+        for _ in range(_MOST_DRAWS):
+            try:
+                return super()._choose_task(options)
+            except UnknownTaskError as error:
+                if options:
+                    raise
+                _log.warning("another task is drawn: %s", error)
+        return super()._choose_task(options)
 
     def _enter(self, task: SWETask) -> None:
         paths = task.repository.package.paths
