@@ -264,9 +264,6 @@ class Scripted(Sandbox):
             raise SandboxError("gone")
         return TreeChanges(dict(self.files), tuple(f"big{number}.py is too large." for number in range(14)))
 
-    def execute(self, layers: Any, files: Any, **_: Any) -> bytes | None:
-        raise AssertionError
-
     def ask(self, layers: Any, files: Any, **_: Any) -> Any:
         raise AssertionError
 

@@ -127,7 +127,7 @@ def _exam(
     exam = make_exam(
         boxes,
         layers,
-        Trees((repository.compiled, repository.root), mistakes, right, repository.package.paths),
+        Trees((repository.compiled, repository.root), mistakes, repository.package.paths),
         [
             Mistake(
                 tuple(sorted(set(recipe.fail_to_pass) & set(failing))),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from textagent_gym.domains.swe import runner
 from textagent_gym.domains.swe.hidden.answers import Seen
-from textagent_gym.domains.swe.hidden.exam import Exam, Group, kept_question, question, read_answer
+from textagent_gym.domains.swe.hidden.exam import Exam, Group, kept_question, read_answer, version_question
 from textagent_gym.domains.swe.running import RUNNER, ask_for_tests, read_run
 from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
 
@@ -72,7 +72,7 @@ def grade(sandbox: Sandbox, layers: Sequence[Path], changes: Changes, exam: Exam
     if not changes:
         return Grade(missing=tests)
     questions = [
-        *(question(version, exam.paths, exam.seconds) for group in exam.groups for version in group.versions),
+        *(version_question(version, exam.paths, exam.seconds) for group in exam.groups for version in group.versions),
         *(kept_question(kept, exam.paths, exam.seconds) for kept in exam.kept),
         ask_for_tests(exam.visible, test_files=exam.visible_files, paths=exam.paths, seconds=exam.seconds),
     ]

@@ -11,11 +11,12 @@ import random
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from textagent_gym.cache import made_whole
-from textagent_gym.domains.swe.packages import LONG_AGO, Repository, compile_sources, compile_tests
+from textagent_gym.domains.swe.packages import Repository, compile_sources, compile_tests, date
 from textagent_gym.domains.swe.sandbox.base import copy_layers
 
 _IDENTITY = {
@@ -37,7 +38,7 @@ def rest(repository: Repository) -> Path:
         with made_whole(folder) as part:
             left_out = shutil.ignore_patterns("*.py", "__pycache__")
             shutil.copytree(repository.root, part, symlinks=True, dirs_exist_ok=True, ignore=left_out)
-            _date(part)
+            date(part)
     return folder
 
 
@@ -57,12 +58,7 @@ def write_tree(repository: Repository, code: Mapping[str, str], tests: Mapping[s
         for path in root.rglob(pattern)
     }
     files |= {name: text.encode() for name, text in {**code, **tests}.items()}
-    with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
-        part = Path(temporary)
-        for name, text in code.items():
-            (part / name).parent.mkdir(parents=True, exist_ok=True)
-            (part / name).write_bytes(text.encode())
-        _date(part)
+    with _written(code) as part:
         compile_sources(part, part)
         files |= {str(path.relative_to(part)): path.read_bytes() for path in part.rglob("*.pyc")}
     names = list(files)
@@ -70,7 +66,7 @@ def write_tree(repository: Repository, code: Mapping[str, str], tests: Mapping[s
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(files[name])
-    _date(folder)
+    date(folder)
 
 
 def write_compiled_tests(repository: Repository, tests: Mapping[str, str], folder: Path) -> None:
@@ -81,19 +77,20 @@ def write_compiled_tests(repository: Repository, tests: Mapping[str, str], folde
         name = f"{target.parent.parent.relative_to(folder)}/{path.name.partition('.')[0]}.py".removeprefix("./")
         if name not in tests:
             shutil.copyfile(path, target)
-    with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
-        part = Path(temporary)
-        for name, text in tests.items():
-            (part / name).parent.mkdir(parents=True, exist_ok=True)
-            (part / name).write_bytes(text.encode())
-        _date(part)
+    with _written(tests) as part:
         compile_tests(part, tests, folder)
 
 
-def _date(folder: Path) -> None:
-    """Give everything in a folder, and itself, the same date."""
-    for path in (*folder.rglob("*"), folder):
-        os.utime(path, (LONG_AGO, LONG_AGO), follow_symlinks=False)
+@contextmanager
+def _written(texts: Mapping[str, str]) -> Iterator[Path]:
+    """A temporary folder of files, by path, that have the date of all others."""
+    with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
+        part = Path(temporary)
+        for name, text in texts.items():
+            (part / name).parent.mkdir(parents=True, exist_ok=True)
+            (part / name).write_bytes(text.encode())
+        date(part)
+        yield part
 
 
 def write_commit(layers: Sequence[Path], target: Path) -> None:
@@ -113,7 +110,7 @@ def write_commit(layers: Sequence[Path], target: Path) -> None:
         run_git(tree, "config", "user.email", "agent@localhost")
         shutil.rmtree(tree / ".git" / "logs", ignore_errors=True)
         shutil.move(tree / ".git", target / ".git")
-    _date(target)
+    date(target)
 
 
 def run_git(tree: Path, *arguments: str) -> str:

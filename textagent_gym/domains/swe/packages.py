@@ -46,8 +46,7 @@ _LEFT_OUT = (
     ".mypy_cache",
     ".ruff_cache",
 )
-LONG_AGO = 946_684_800
-"""The date of all files, 2000-01-01, in seconds since 1970."""
+_LONG_AGO = 946_684_800  # The date of all files, 2000-01-01.
 
 
 class PackageError(TextAgentError, RuntimeError):
@@ -299,7 +298,7 @@ def unpack(package: Package) -> Path:
             shutil.copytree(package.folder, part, dirs_exist_ok=True, ignore=left_out, ignore_dangling_symlinks=True)
         else:
             _extract(_fetch(package), part)
-        _date(part)
+        date(part)
         compile_sources(part, part / package.sources)
     names = _files(root, "*.py")
     tests = folders_of_tests(names, package.sources)
@@ -333,11 +332,10 @@ def compile_sources(root: Path, folder: Path) -> None:
             compileall.compile_file(str(path), quiet=2, stripdir=str(root), prependdir=ROOT)
 
 
-def _date(folder: Path) -> None:
-    """Give all files the same date."""
-    for path in folder.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            os.utime(path, (LONG_AGO, LONG_AGO))
+def date(folder: Path) -> None:
+    """Give everything in a folder, and itself, the same date."""
+    for path in (*folder.rglob("*"), folder):
+        os.utime(path, (_LONG_AGO, _LONG_AGO), follow_symlinks=False)
 
 
 def _digest(folder: Path) -> str:

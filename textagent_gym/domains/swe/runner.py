@@ -161,8 +161,8 @@ def run_tests(request: dict[str, Any]) -> dict[str, Any]:
     """Run tests, and say what happened."""
     reporter = Reporter(request["tests"], explain=request["explain"])
     arguments = pytest_arguments(request["files"], request["maxfail"], explain=request["explain"])
-    status = int(pytest.main(arguments, plugins=[reporter]))
-    return {"phases": reporter.phases, "messages": reporter.messages, "status": status}
+    pytest.main(arguments, plugins=[reporter])
+    return {"phases": reporter.phases, "messages": reporter.messages}
 
 
 class Describer:
@@ -344,7 +344,7 @@ def supervise(request: dict[str, Any], root: str, filter: bytes, private: list[i
                     break  # It has said all that it will.
             elif (
                 os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-                and not (select.select([ours], [], [], 0)[0])
+                and not select.select([ours], [], [], 0)[0]
             ):
                 break  # Somebody else may still hold the other end.
     finally:

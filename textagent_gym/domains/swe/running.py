@@ -10,13 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from textagent_gym.domains.swe import runner
 from textagent_gym.domains.swe.sandbox.base import Changes, Question, Sandbox
 
 RUNNER = Path(runner.__file__)
 """The program that runs in the sandbox."""
-_SPARE = 10.0  # Seconds for the sandbox, beyond those of the tests.
+_SPARE = 10.0  # Seconds for the sandbox, beyond those of the request.
 _PASSED = {"setup": "passed", "call": "passed", "teardown": "passed"}
 
 
@@ -41,6 +42,16 @@ class TestRun:
     timed_out: bool = False
 
 
+def question(request: Mapping[str, Any], files: Changes | None = None) -> Question:
+    """A request to the runner, which names its `seconds`.
+
+    Args:
+        request: see `runner.KINDS` for what there is.
+        files: written over the tree for it alone.
+    """
+    return Question(json.dumps(request).encode(), request["seconds"] + _SPARE, files or {})
+
+
 def ask_for_tests(
     tests: Sequence[str] | None,
     *,
@@ -49,7 +60,6 @@ def ask_for_tests(
     maxfail: int = 0,
     explain: bool = False,
     seconds: float = 300.0,
-    files: Changes | None = None,
 ) -> Question:
     """The question what becomes of some tests.
 
@@ -60,7 +70,6 @@ def ask_for_tests(
         maxfail: stop after so many failures; 0 for never. Only with `explain`.
         explain: say in messages what an assertion was about, which takes longer.
         seconds: for all tests.
-        files: written over the tree.
     """
     request = {
         "kind": "tests",
@@ -71,7 +80,7 @@ def ask_for_tests(
         "explain": explain,
         "seconds": seconds,
     }
-    return Question(json.dumps(request).encode(), seconds + _SPARE, files or {})
+    return question(request)
 
 
 def read_run(answer: bytes | None, asked: Sequence[str] | None = None) -> TestRun:
@@ -116,8 +125,6 @@ def run_tests(
         files: written over it.
         test_files, paths, maxfail, explain, seconds: see `ask_for_tests`.
     """
-    question = ask_for_tests(
-        None, test_files=test_files, paths=paths, maxfail=maxfail, explain=explain, seconds=seconds
-    )
-    (answer,) = sandbox.ask(layers, files, program=RUNNER, questions=[question])
+    asked = ask_for_tests(None, test_files=test_files, paths=paths, maxfail=maxfail, explain=explain, seconds=seconds)
+    (answer,) = sandbox.ask(layers, files, program=RUNNER, questions=[asked])
     return read_run(answer)

@@ -9,13 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
+from textagent_gym.domains.swe import running
 from textagent_gym.domains.swe.hidden import witness
 from textagent_gym.domains.swe.hidden.answers import Seen, read_seen
 from textagent_gym.domains.swe.hidden.probes import NAME
 from textagent_gym.domains.swe.hidden.versions import Version
 from textagent_gym.domains.swe.sandbox.base import Changes, Question
-
-_SPARE = 10.0  # Seconds for the sandbox, beyond those of the tests.
 
 
 @dataclass(frozen=True)
@@ -133,10 +132,10 @@ def ask_probes(
         "seconds": seconds,
     }
     files: Changes = {like.file: texts[0].encode()} if like.fixtures else {}
-    return Question(json.dumps(request).encode(), seconds + _SPARE, files)
+    return running.question(request, files)
 
 
-def question(version: Version, paths: Sequence[str], seconds: float) -> Question:
+def version_question(version: Version, paths: Sequence[str], seconds: float) -> Question:
     """One version, for a process of its own."""
     return ask_probes(version, [version.text], paths, seconds)
 

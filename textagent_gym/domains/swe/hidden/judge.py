@@ -121,7 +121,7 @@ def _odds(version: Version, seen: Seen, known: Knowledge) -> dict[str, float]:
         theirs = seen.events[place][1:] if _aligned(version, seen, place) else ()
         for rule, guesses in _guesses(version, place, theirs, known, exceptions):
             tried = itertools.islice(_different(guesses), _MOST_GUESSES)
-            rank = next((n for n, guess in enumerate(tried) if _fits(version, place, guess)), None)
+            rank = next((n for n, guess in enumerate(tried) if version.fits(place, guess)), None)
             if rank is not None:
                 found[rule] = max(found.get(rule, 0.0), 1.0 / (rank + 1))
         per_place.append(found)
@@ -145,14 +145,9 @@ def _wrong_places(version: Version, seen: Seen) -> list[int] | None:
         return None
     places = []
     for place in range(len(version.events)):
-        if not (_aligned(version, seen, place) and _fits(version, place, list(seen.events[place][1:]))):
+        if not (_aligned(version, seen, place) and version.fits(place, seen.events[place][1:])):
             places.append(place)
     return places or [len(version.events) - 1] if version.events else None
-
-
-def _fits(version: Version, place: int, guess: Guess) -> bool:
-    """The words at one place are right."""
-    return version.fits(place, guess)
 
 
 def _guesses(

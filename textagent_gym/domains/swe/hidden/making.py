@@ -17,8 +17,8 @@ from textagent_gym.domains.swe.hidden.judge import Assessment, Knowledge, assess
 from textagent_gym.domains.swe.hidden.probes import Probe, Source, make_probe
 from textagent_gym.domains.swe.hidden.variants import merged, variants
 from textagent_gym.domains.swe.hidden.versions import Version
-from textagent_gym.domains.swe.running import RUNNER, run_tests
-from textagent_gym.domains.swe.sandbox.base import Changes, Question, Sandbox
+from textagent_gym.domains.swe.running import RUNNER, question, run_tests
+from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
 
 _ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for.
 _CANDIDATES = (60, 300)  # Variants that are tried for a test; the second number where the first is not enough.
@@ -42,13 +42,11 @@ class Trees:
     Attributes:
         layers: of the right code.
         mistakes: files of the mistaken code.
-        right: the same files of the right code.
         paths: folders that are importable, below the root.
     """
 
     layers: tuple[Path, ...]
     mistakes: Changes
-    right: Changes
     paths: tuple[str, ...]
 
 
@@ -134,7 +132,7 @@ class Maker:
             return {}
         files = sorted({test.partition("::")[0] for test in tests})
         wanted = {"kind": "describe", "tests": list(tests), "files": files, "paths": list(self._trees.paths)}
-        asked = Question(json.dumps({**wanted, "seconds": _SECONDS}).encode(), _SECONDS + 10)
+        asked = question({**wanted, "seconds": _SECONDS})
         written: Changes = {name: self._texts[name].encode() for name in files}
         (answer,) = self._sandboxes[0].ask(self._trees.layers, written, program=RUNNER, questions=[asked])
         found = json.loads(answer or b"{}")

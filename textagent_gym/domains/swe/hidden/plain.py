@@ -143,8 +143,7 @@ class Plain:
         def visit(node: ast.AST) -> None:
             if isinstance(node, ast.expr):
                 if id(node) in self._asserted or (isinstance(node, ast.Call) and _is_print(node)):
-                    safe = [node] if self(node) else []
-                    if safe:
+                    if self(node):
                         return
                 elif isinstance(node, ast.Name) and node.id in mutable:
                     found.add(node.id)

@@ -94,7 +94,7 @@ class Version:
         check = self._holds if self.is_original else self._is_same
         try:
             return check(self.sites[site], mine, words)
-        except Exception:  # noqa: BLE001 (as in `is_right`)
+        except Exception:  # noqa: BLE001 (whatever comparing a stranger's words raises, they are wrong)
             return False
 
     def _holds(self, operator: str, mine: Sequence[Any], theirs: Sequence[Any]) -> bool:
