@@ -580,10 +580,12 @@ def test_our_tasks_play_as_rows(exported: Path) -> None:
         env.reset(options={"task_index": index})
         row = env.unwrapped.task.row
         assert row.log_parser == "parse_log_pytest_v2"
-        hidden = {test.partition("[")[0].rpartition("::")[2] for test in row.fail_to_pass}
-        for name in hidden:
-            search = f"grep -r 'def {name}(' tests; git log --all -p | grep 'def {name}('; true"
-            assert env.step(bash(search))[0] == "[no output]"
+        for test in row.fail_to_pass:
+            file, _, name = test.partition("[")[0].partition("::")
+            define = f"def {name.rpartition('::')[2]}("
+            assert env.step(bash(f"grep -s '{define}' {file}; git log --all -p -- {file} | grep '{define}'; true"))[0] == (
+                "[no output]"
+            )
         total, info = follow_the_oracle(env)
         assert info["success"], env.unwrapped.last_grade
         assert total == pytest.approx(1.0)
