@@ -27,10 +27,10 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from textagent_gym.domains.swe.sandbox import SandboxError, make_sandbox
-from textagent_gym.domains.swe.sandbox.base import ROOT, copy_layers, pack
-from textagent_gym.domains.swe.sandbox.container import connect, prepared, present
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
+from textagent_gym.sandbox import SandboxError, make_sandbox
+from textagent_gym.sandbox.base import ROOT, copy_layers, pack
+from textagent_gym.sandbox.container import connect, prepared, present
 
 COMMANDS = ("ls", "git status --short", "grep -rn 'def ' . | head -5", "git log --oneline | head -3")
 

@@ -21,9 +21,9 @@ from rich.table import Table
 
 from textagent_gym.domains.swe.grader import grade
 from textagent_gym.domains.swe.packages import PACKAGES
-from textagent_gym.domains.swe.sandbox import Sandbox, make_sandbox
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
 from textagent_gym.errors import UnknownTaskError
+from textagent_gym.sandbox import Sandbox, make_sandbox
 
 _HEAD = """
 import builtins, ast, re, sys

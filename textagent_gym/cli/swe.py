@@ -38,7 +38,7 @@ class Swe:
         from rich.console import Console
 
         from textagent_gym.domains.swe.packages import PACKAGES, find, prepare
-        from textagent_gym.domains.swe.sandbox import make_sandbox
+        from textagent_gym.sandbox import make_sandbox
 
         if self.what != "fetch" and self.out is None:
             raise InvalidOptionError(f"{self.what} needs --out, the file to write")
@@ -81,7 +81,7 @@ class Swe:
         from textagent_gym.domains.swe.assembly import is_servable
         from textagent_gym.domains.swe.builder import Recipe, Tally, build, read_recipe
         from textagent_gym.domains.swe.packages import Repository
-        from textagent_gym.domains.swe.sandbox import Sandbox
+        from textagent_gym.sandbox import Sandbox
 
         assert isinstance(repository, Repository)
         assert isinstance(sandbox, Sandbox)

@@ -1,18 +1,18 @@
-"""A task to play with, and the sandboxes that this machine can have."""
+"""A task to play with, and environments."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
 import pytest
 
-from textagent_gym.domains.swe.sandbox import SANDBOXES, Sandbox, SandboxError, make_sandbox
-from textagent_gym.domains.swe.sandbox.choose import SAFE
+from tests.sandbox.conftest import open_sandbox, safe_sandbox, sandbox
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
 from textagent_gym.domains.swe.tools import Call, render
+
+__all__ = ["bash", "open_sandbox", "safe_sandbox", "sandbox"]  # Fixtures are found by their names here.
 
 
 @pytest.fixture(scope="session")
@@ -24,18 +24,6 @@ def tasks() -> BuiltTasks:
 def task(tasks: BuiltTasks) -> SWETask:
     """Something is wrong with Roman numerals, and not with ordinals."""
     return tasks.find("SWE/measures-own/fe3002c196")
-
-
-def open_sandbox(name: str) -> Sandbox:
-    """A sandbox that works. Where there is none, the test is skipped, unless `TEXTAGENT_TEST_SANDBOXES` asks for it."""
-    try:
-        box = make_sandbox(name)
-        box.begin((), {})  # An engine may be here, and no image for it.
-        return box
-    except SandboxError as error:
-        if name in os.environ.get("TEXTAGENT_TEST_SANDBOXES", "").split():
-            raise
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
@@ -60,19 +48,3 @@ def make(_a_sandbox_can_be_had: None) -> Iterator[Callable[..., gymnasium.Env[st
 def bash(command: str) -> str:
     """An action that is a command."""
     return render(Call("shell", {"command": command}), "bash")
-
-
-@pytest.fixture(scope="module", params=list(SANDBOXES))
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Each kind of sandbox."""
-    box = open_sandbox(request.param)
-    yield box
-    box.close()
-
-
-@pytest.fixture(scope="module", params=[*SAFE, "ray"])
-def safe_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Each kind of sandbox that keeps an agent in."""
-    box = open_sandbox(request.param)
-    yield box
-    box.close()

@@ -18,8 +18,8 @@ from textagent_gym.domains.swe.assembly import is_servable
 from textagent_gym.domains.swe.builder import build, read_recipe
 from textagent_gym.domains.swe.mutations import KINDS, mutations
 from textagent_gym.domains.swe.packages import PACKAGES, Package, PackageError, from_folder, hide, prepare, unpack
-from textagent_gym.domains.swe.sandbox import Sandbox
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.sandbox import Sandbox
 
 SOURCE = '''"""Text — not changed."""
 

@@ -10,9 +10,9 @@ from benchmarks.swe_forger import OLD, paid
 from textagent_gym.domains.swe.assembly import MOST_CHANCE
 from textagent_gym.domains.swe.grader import Grade, grade
 from textagent_gym.domains.swe.hidden.exam import Exam
-from textagent_gym.domains.swe.sandbox import Changes, Sandbox, make_sandbox
 from textagent_gym.domains.swe.sources import source_changes
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
+from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
 
 SOURCE = "measures/numerals.py"
 

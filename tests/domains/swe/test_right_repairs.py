@@ -8,8 +8,8 @@ import gymnasium
 import pytest
 
 from tests.domains.swe.conftest import bash, open_sandbox
-from textagent_gym.domains.swe.sandbox import SANDBOXES
 from textagent_gym.domains.swe.tasks import SWETask
+from textagent_gym.sandbox import SANDBOXES
 
 MODULE = "measures/numerals.py"
 """What the repair changes."""

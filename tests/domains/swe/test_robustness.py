@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.domains.swe.conftest import bash
 from textagent_gym.domains.swe.env import SWEEnv, SWERepairEnv, not_counted
 from textagent_gym.domains.swe.grader import Grade
-from textagent_gym.domains.swe.sandbox import Changes, Result, Sandbox, SandboxError, TreeChanges
 from textagent_gym.domains.swe.tools import TOOLS, ActionError, command, parse
+from textagent_gym.sandbox import Changes, Result, Sandbox, SandboxError, TreeChanges
 
 Make = Callable[..., gymnasium.Env[str, str]]
 

@@ -20,9 +20,9 @@ from tests.domains.swe.conftest import bash, open_sandbox
 from textagent_gym.domains.swe.rows.instances import Instances, read_row
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
 from textagent_gym.domains.swe.rows.scripts import Row, completed, eval_script, image_name
-from textagent_gym.domains.swe.sandbox import SandboxError
 from textagent_gym.domains.swe.tasks import BuiltTasks
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
+from textagent_gym.sandbox import SandboxError
 
 BENCH, GYM = "textagent/SWE-bench-v0", "textagent/SWE-Gym-v0"
 PATCH = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
@@ -307,7 +307,7 @@ def base() -> str:
     if not image:
         pytest.skip("TEXTAGENT_SWE_IMAGE names no image with bash, git and Python 3.11 or later")
     open_sandbox("docker").close()
-    from textagent_gym.domains.swe.sandbox.container import connect, prepared, present
+    from textagent_gym.sandbox.container import connect, prepared, present
 
     engine = connect("docker")
     return prepared(engine, present(engine, image))
@@ -350,7 +350,7 @@ HIDDEN = {
 @pytest.fixture(scope="module")
 def shop(base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Row]:
     """A row as the older data sets have them, without a script, of a repository with what repositories have."""
-    from textagent_gym.domains.swe.sandbox.container import connect
+    from textagent_gym.sandbox.container import connect
 
     tree = tmp_path_factory.mktemp("shop") / "testbed"
 
@@ -583,9 +583,9 @@ def test_our_tasks_play_as_rows(exported: Path) -> None:
         for test in row.fail_to_pass:
             file, _, name = test.partition("[")[0].partition("::")
             define = f"def {name.rpartition('::')[2]}("
-            assert env.step(bash(f"grep -s '{define}' {file}; git log --all -p -- {file} | grep '{define}'; true"))[0] == (
-                "[no output]"
-            )
+            assert env.step(bash(f"grep -s '{define}' {file}; git log --all -p -- {file} | grep '{define}'; true"))[
+                0
+            ] == ("[no output]")
         total, info = follow_the_oracle(env)
         assert info["success"], env.unwrapped.last_grade
         assert total == pytest.approx(1.0)

@@ -11,8 +11,8 @@ import pytest
 
 from textagent_gym.domains.swe.packages import Repository
 from textagent_gym.domains.swe.running import TestRun, read_run, run_tests
-from textagent_gym.domains.swe.sandbox import Sandbox
 from textagent_gym.domains.swe.tasks import BuiltTasks
+from textagent_gym.sandbox import Sandbox
 
 SUITE = """
 import asyncio, logging, sys, unittest, warnings

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.cli.test_cli import run
 from textagent_gym.domains.swe.packages import from_folder, unpack
-from textagent_gym.domains.swe.sandbox import Changes
 from textagent_gym.domains.swe.sources import folders_of_tests, is_test, source_changes
+from textagent_gym.sandbox import Changes
 
 TREE = (
     "README.md",

@@ -17,8 +17,8 @@ from textagent_gym.domains.swe.hidden.exam import Exam
 from textagent_gym.domains.swe.hidden.making import Mistake, Trees, make_exam
 from textagent_gym.domains.swe.layers import rest, write_commit, write_compiled_tests, write_tree
 from textagent_gym.domains.swe.packages import Repository, hide
-from textagent_gym.domains.swe.sandbox import Changes, Sandbox, make_sandbox
 from textagent_gym.errors import UnknownTaskError
+from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
 
 Recipes = tuple[Recipe, ...]
 """Those of one task, in the order of their ids."""

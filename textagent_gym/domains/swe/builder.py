@@ -20,7 +20,7 @@ from pathlib import Path
 from textagent_gym.domains.swe.mutations import Mutation, mutations
 from textagent_gym.domains.swe.packages import Repository
 from textagent_gym.domains.swe.running import TestRun, run_tests
-from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
+from textagent_gym.sandbox.base import Changes, Sandbox
 
 MOST_FAILURES = 10
 _REPEATS = 3

@@ -14,8 +14,6 @@ from textagent_gym.domains.swe.assembly import MOST_GRADINGS, Hunk
 from textagent_gym.domains.swe.expert.searcher import Searcher
 from textagent_gym.domains.swe.grader import Grade, grade
 from textagent_gym.domains.swe.packages import PACKAGES, find
-from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
-from textagent_gym.domains.swe.sandbox.base import ROOT
 from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges, source_changes
 from textagent_gym.domains.swe.tasks import BuiltTasks, RepairTask, SWETask
 from textagent_gym.domains.swe.tools import (
@@ -37,6 +35,8 @@ from textagent_gym.errors import (
     UnknownTaskError,
     UnsupportedOperationError,
 )
+from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
+from textagent_gym.sandbox.base import ROOT
 from textagent_gym.tasks import TaskSource
 from textagent_gym.terminal import visible
 

@@ -18,7 +18,7 @@ from textagent_gym.domains.swe import runner
 from textagent_gym.domains.swe.hidden.answers import Seen
 from textagent_gym.domains.swe.hidden.exam import Exam, Group, kept_question, read_answer, version_question
 from textagent_gym.domains.swe.running import RUNNER, ask_for_tests, read_run
-from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
+from textagent_gym.sandbox.base import Changes, Sandbox
 
 _FORGED = "the tested code has said something that no probe sees"
 

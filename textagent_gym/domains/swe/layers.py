@@ -17,7 +17,7 @@ from pathlib import Path
 
 from textagent_gym.cache import made_whole
 from textagent_gym.domains.swe.packages import Repository, compile_sources, compile_tests, date
-from textagent_gym.domains.swe.sandbox.base import copy_layers
+from textagent_gym.sandbox.base import copy_layers
 
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "maintainer",

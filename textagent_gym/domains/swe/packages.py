@@ -27,9 +27,9 @@ from urllib.parse import urljoin
 
 from textagent_gym.cache import cache_folder, made_whole
 from textagent_gym.domains.swe.running import run_tests
-from textagent_gym.domains.swe.sandbox.base import ROOT, Sandbox
 from textagent_gym.domains.swe.sources import folders_of_tests, is_named_as_a_test, is_test
 from textagent_gym.errors import InvalidOptionError, TextAgentError
+from textagent_gym.sandbox.base import ROOT, Sandbox
 
 VERSION = 5
 """Raised whenever what is prepared changes."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.domains.swe import runner
-from textagent_gym.domains.swe.sandbox.base import Changes, Question, Sandbox
+from textagent_gym.sandbox.base import Changes, Question, Sandbox
 
 RUNNER = Path(runner.__file__)
 """The program that runs in the sandbox."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from textagent_gym.domains.swe.sandbox.base import Changes
+from textagent_gym.sandbox.base import Changes
 
 _TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|tests)\.py$")
 _TEST_FOLDERS = ("test", "tests")

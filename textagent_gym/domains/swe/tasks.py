@@ -27,8 +27,8 @@ from textagent_gym.domains.swe.builder import Recipe, read_recipe, statement
 from textagent_gym.domains.swe.hidden.exam import Exam
 from textagent_gym.domains.swe.layers import rest
 from textagent_gym.domains.swe.packages import Package, Repository, find, prepare
-from textagent_gym.domains.swe.sandbox import make_sandbox
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnknownTaskError
+from textagent_gym.sandbox import make_sandbox
 from textagent_gym.tasks import Task, TaskSource, in_split
 
 

@@ -14,7 +14,7 @@ from textagent_gym.domains.swe.hidden import witness
 from textagent_gym.domains.swe.hidden.answers import Seen, read_seen
 from textagent_gym.domains.swe.hidden.probes import NAME
 from textagent_gym.domains.swe.hidden.versions import Version
-from textagent_gym.domains.swe.sandbox.base import Changes, Question
+from textagent_gym.sandbox.base import Changes, Question
 
 
 @dataclass(frozen=True)

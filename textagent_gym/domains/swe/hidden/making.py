@@ -18,7 +18,7 @@ from textagent_gym.domains.swe.hidden.probes import Probe, Source, make_probe
 from textagent_gym.domains.swe.hidden.variants import merged, variants
 from textagent_gym.domains.swe.hidden.versions import Version
 from textagent_gym.domains.swe.running import RUNNER, question, run_tests
-from textagent_gym.domains.swe.sandbox.base import Changes, Sandbox
+from textagent_gym.sandbox.base import Changes, Sandbox
 
 _ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for.
 _CANDIDATES = (60, 300)  # Variants that are tried for a test; the second number where the first is not enough.

@@ -10,11 +10,11 @@ from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.grader import Grade
 from textagent_gym.domains.swe.rows.instances import Instances, InstanceTask, is_file
 from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
-from textagent_gym.domains.swe.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
-from textagent_gym.domains.swe.sandbox.base import ROOT
 from textagent_gym.domains.swe.sources import SourceChanges
 from textagent_gym.domains.swe.tools import Call, writing_script
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
+from textagent_gym.sandbox.base import ROOT
 
 _LIMITS = Limits(memory=4096, processes=512, disk=4096, files=200_000)
 # The images of the data sets keep what a repository needs in an environment of conda.

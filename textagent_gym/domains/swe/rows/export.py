@@ -15,11 +15,11 @@ from pathlib import Path
 
 from textagent_gym.domains.swe.layers import run_git
 from textagent_gym.domains.swe.rows.scripts import Row, script
-from textagent_gym.domains.swe.sandbox import SandboxError
-from textagent_gym.domains.swe.sandbox.base import ROOT, copy_layers
-from textagent_gym.domains.swe.sandbox.toolbox import TOOLS
 from textagent_gym.domains.swe.tasks import SWETask
 from textagent_gym.errors import MissingDependencyError, UnsupportedOperationError
+from textagent_gym.sandbox import SandboxError
+from textagent_gym.sandbox.base import ROOT, copy_layers
+from textagent_gym.sandbox.toolbox import TOOLS
 
 _PARSER = "parse_log_pytest_v2"
 # Plain pytest as the suite's own grader runs it; -rA prints what swebench reads.
@@ -156,7 +156,7 @@ def _build(tag: str, tree: Path, base: str, paths: Sequence[str]) -> None:
     """Build the image of a row: a base, pytest, and the agent's tree."""
     import docker.errors
 
-    from textagent_gym.domains.swe.sandbox.container import connect, prepared, present
+    from textagent_gym.sandbox.container import connect, prepared, present
 
     engine = connect("docker")
     importable = [*(ROOT if path == "." else f"{ROOT}/{path}" for path in paths), f"{TOOLS}/packages"]

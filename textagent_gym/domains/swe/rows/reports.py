@@ -16,10 +16,10 @@ from typing import Any
 
 from textagent_gym.domains.swe.grader import Grade
 from textagent_gym.domains.swe.rows.scripts import Row
-from textagent_gym.domains.swe.sandbox import Changes, Limits, Sandbox, SandboxError
-from textagent_gym.domains.swe.sandbox.base import ROOT, check_path
 from textagent_gym.domains.swe.sources import SourceChanges, source_changes
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
+from textagent_gym.sandbox import Changes, Limits, Sandbox, SandboxError
+from textagent_gym.sandbox.base import ROOT, check_path
 
 ENVIRONMENT = {
     "TESTBED": ROOT,

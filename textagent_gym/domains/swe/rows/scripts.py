@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from textagent_gym.domains.swe.rows.patches import read_patch
-from textagent_gym.domains.swe.sandbox.base import ROOT
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
+from textagent_gym.sandbox.base import ROOT
 
 _PYTEST = "python -m pytest -rA"
 # What harnesses up to 4.x ran for repositories that do not run with plain pytest.

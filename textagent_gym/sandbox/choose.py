@@ -5,20 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from textagent_gym.domains.swe.sandbox.base import Limits, Sandbox, SandboxError
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.sandbox.base import Limits, Sandbox, SandboxError
 
 _log = logging.getLogger("textagent_gym.swe")
 
 
 def _bubblewrap(limits: Limits) -> Sandbox:
-    from textagent_gym.domains.swe.sandbox.bubblewrap import BubblewrapSandbox
+    from textagent_gym.sandbox.bubblewrap import BubblewrapSandbox
 
     return BubblewrapSandbox(limits)
 
 
 def _process(limits: Limits) -> Sandbox:
-    from textagent_gym.domains.swe.sandbox.process import ProcessSandbox
+    from textagent_gym.sandbox.process import ProcessSandbox
 
     _log.warning("sandbox='process' keeps nothing in: commands can do whatever you can. For trusted agents only.")
     return ProcessSandbox(limits)
@@ -26,7 +26,7 @@ def _process(limits: Limits) -> Sandbox:
 
 def _container(engine: str) -> Callable[[Limits], Sandbox]:
     def make(limits: Limits) -> Sandbox:
-        from textagent_gym.domains.swe.sandbox.container import ContainerSandbox
+        from textagent_gym.sandbox.container import ContainerSandbox
 
         return ContainerSandbox(engine, limits)
 
@@ -34,7 +34,7 @@ def _container(engine: str) -> Callable[[Limits], Sandbox]:
 
 
 def _ray(limits: Limits, kind: str = "auto") -> Sandbox:
-    from textagent_gym.domains.swe.sandbox.cluster import RaySandbox
+    from textagent_gym.sandbox.cluster import RaySandbox
 
     return RaySandbox(kind, limits)
 

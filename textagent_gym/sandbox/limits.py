@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from textagent_gym.domains.swe.sandbox.base import Limits
+from textagent_gym.sandbox.base import Limits
 
 _numbers = itertools.count()
 _CGROUPS = Path("/sys/fs/cgroup")

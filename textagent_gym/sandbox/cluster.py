@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.cache import cache_folder, made_whole
-from textagent_gym.domains.swe.sandbox.base import (
+from textagent_gym.sandbox.base import (
     Changes,
     Limits,
     Question,
@@ -131,7 +131,7 @@ class Host:
     """Has a sandbox on the machine where it lives; see `RaySandbox`."""
 
     def __init__(self, kind: str, limits: Limits) -> None:
-        from textagent_gym.domains.swe.sandbox.choose import make_sandbox
+        from textagent_gym.sandbox.choose import make_sandbox
 
         self._sandbox = make_sandbox(kind, limits)
         self._folder = cache_folder() / "swe" / "layers"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, PYTHON, TOOLS
+from textagent_gym.sandbox.toolbox import EXECUTABLE, PYTHON, TOOLS
 
 _USR = Path("/usr")
 _DATA = (

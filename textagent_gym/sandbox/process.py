@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from textagent_gym.cache import cache_folder
-from textagent_gym.domains.swe.sandbox import tree
-from textagent_gym.domains.swe.sandbox.base import (
+from textagent_gym.sandbox import tree
+from textagent_gym.sandbox.base import (
     ROOT,
     Changes,
     Limits,
@@ -28,9 +28,9 @@ from textagent_gym.domains.swe.sandbox.base import (
     no_images,
     wait_until_ready,
 )
-from textagent_gym.domains.swe.sandbox.limits import ControlGroup, resource_limits
-from textagent_gym.domains.swe.sandbox.supervisor import limit
-from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, toolbox, variables
+from textagent_gym.sandbox.limits import ControlGroup, resource_limits
+from textagent_gym.sandbox.supervisor import limit
+from textagent_gym.sandbox.toolbox import EXECUTABLE, toolbox, variables
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where an agent's commands run: one face, several ways of keeping them in."""
 
-from textagent_gym.domains.swe.sandbox.base import (
+from textagent_gym.sandbox.base import (
     Changes,
     Limits,
     Question,
@@ -9,7 +9,7 @@ from textagent_gym.domains.swe.sandbox.base import (
     SandboxError,
     TreeChanges,
 )
-from textagent_gym.domains.swe.sandbox.choose import SANDBOXES, make_sandbox
+from textagent_gym.sandbox.choose import SANDBOXES, make_sandbox
 
 __all__ = [
     "SANDBOXES",

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from textagent_gym.cache import made_whole
-from textagent_gym.domains.swe.sandbox.base import SandboxError
+from textagent_gym.sandbox.base import SandboxError
 
 TOOLS = "/opt/textagent"
 """Where the toolbox lies, in every sandbox that has a file system of its own."""

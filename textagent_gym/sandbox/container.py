@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textagent_gym.cache import cache_folder
-from textagent_gym.domains.swe.sandbox import keeper, seccomp, tree
-from textagent_gym.domains.swe.sandbox.base import (
+from textagent_gym.sandbox import keeper, seccomp, tree
+from textagent_gym.sandbox.base import (
     ROOT,
     Changes,
     Limits,
@@ -43,8 +43,8 @@ from textagent_gym.domains.swe.sandbox.base import (
     pack,
     wait_until_ready,
 )
-from textagent_gym.domains.swe.sandbox.bundle import bundle
-from textagent_gym.domains.swe.sandbox.toolbox import TOOLS, VERSION, toolbox, variables
+from textagent_gym.sandbox.bundle import bundle
+from textagent_gym.sandbox.toolbox import TOOLS, VERSION, toolbox, variables
 
 if TYPE_CHECKING:
     import docker

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.domains.swe.conftest import open_sandbox
-from tests.domains.swe.test_sandbox import ECHO
-from textagent_gym.domains.swe.sandbox import Question, Sandbox, SandboxError, mounts
-from textagent_gym.domains.swe.sandbox.base import copy_layers, pack
-from textagent_gym.domains.swe.sandbox.choose import SAFE
-from textagent_gym.domains.swe.sandbox.seccomp import seccomp_filter
-from textagent_gym.domains.swe.sandbox.tree import (
+from tests.sandbox.conftest import open_sandbox
+from tests.sandbox.test_sandbox import ECHO
+from textagent_gym.sandbox import Question, Sandbox, SandboxError, mounts
+from textagent_gym.sandbox.base import copy_layers, pack
+from textagent_gym.sandbox.choose import SAFE
+from textagent_gym.sandbox.seccomp import seccomp_filter
+from textagent_gym.sandbox.tree import (
     LARGEST_FILE,
     MOST_BYTES,
     MOST_NEW_FILES,
@@ -631,8 +631,8 @@ def test_kernel_limits_of_a_user_are_not_used_up(safe_sandbox: Sandbox, tree: li
 NOT_ROOT = """
 import ctypes, os, sys
 from pathlib import Path
-from textagent_gym.domains.swe.sandbox import Question, make_sandbox, mounts
-from textagent_gym.domains.swe.sandbox.bubblewrap import BubblewrapSandbox
+from textagent_gym.sandbox import Question, make_sandbox, mounts
+from textagent_gym.sandbox.bubblewrap import BubblewrapSandbox
 
 top = Path(sys.argv[1])
 prefix = Path(sys.base_prefix).resolve()

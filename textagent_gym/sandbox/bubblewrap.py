@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.cache import cache_folder
-from textagent_gym.domains.swe.sandbox import mounts, supervisor, tree
-from textagent_gym.domains.swe.sandbox.base import (
+from textagent_gym.sandbox import mounts, supervisor, tree
+from textagent_gym.sandbox.base import (
     ROOT,
     Changes,
     Limits,
@@ -44,10 +44,10 @@ from textagent_gym.domains.swe.sandbox.base import (
     no_images,
     wait_until_ready,
 )
-from textagent_gym.domains.swe.sandbox.bundle import bundle
-from textagent_gym.domains.swe.sandbox.limits import ControlGroup, resource_limits
-from textagent_gym.domains.swe.sandbox.system import system
-from textagent_gym.domains.swe.sandbox.toolbox import EXECUTABLE, TOOLS, toolbox, variables
+from textagent_gym.sandbox.bundle import bundle
+from textagent_gym.sandbox.limits import ControlGroup, resource_limits
+from textagent_gym.sandbox.system import system
+from textagent_gym.sandbox.toolbox import EXECUTABLE, TOOLS, toolbox, variables
 
 _USER = 1000
 _HOME = "/tmp"

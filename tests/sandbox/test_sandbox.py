@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.domains.swe.conftest import open_sandbox
-from textagent_gym.domains.swe.sandbox import (
+from tests.sandbox.conftest import open_sandbox
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.sandbox import (
     SANDBOXES,
     Changes,
     Limits,
@@ -25,10 +26,9 @@ from textagent_gym.domains.swe.sandbox import (
     SandboxError,
     make_sandbox,
 )
-from textagent_gym.domains.swe.sandbox.choose import ENGINES, SAFE
-from textagent_gym.domains.swe.sandbox.container import _connect, _sweep, connect, present
-from textagent_gym.domains.swe.sandbox.tree import decode, encode
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.sandbox.choose import ENGINES, SAFE
+from textagent_gym.sandbox.container import _connect, _sweep, connect, present
+from textagent_gym.sandbox.tree import decode, encode
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def test_a_closed_sandbox_leaves_nothing(
 def test_a_forgotten_sandbox_leaves_nothing_either(name: str, ending: str, tmp_path: Path) -> None:
     open_sandbox(name).close()
     script = (
-        "from textagent_gym.domains.swe.sandbox import make_sandbox\n"
+        "from textagent_gym.sandbox import make_sandbox\n"
         f"box = make_sandbox({name!r}); box.begin([{str(tmp_path)!r}], {{}})\n"
         "print(box.run('sleep 87654 & echo fine', 10).output, end='', flush=True)\n"
         f"{ending}\n"

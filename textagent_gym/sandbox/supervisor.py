@@ -29,7 +29,7 @@ import sys
 import time
 from typing import Any
 
-from textagent_gym.domains.swe.sandbox import mounts, tree
+from textagent_gym.sandbox import mounts, tree
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_SHARED = 2, 4, 4096, 16384, 1 << 18, 1 << 20

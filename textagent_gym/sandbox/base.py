@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from textagent_gym.domains.swe.sandbox import visible
-from textagent_gym.domains.swe.sandbox.seccomp import seccomp_filter
-from textagent_gym.domains.swe.sandbox.tree import is_path
 from textagent_gym.errors import TextAgentError
+from textagent_gym.sandbox import visible
+from textagent_gym.sandbox.seccomp import seccomp_filter
+from textagent_gym.sandbox.tree import is_path
 
 ROOT = "/testbed"
 """Where the repository lies, in every sandbox that has a file system of its own."""

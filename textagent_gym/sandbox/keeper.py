@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from textagent_gym.domains.swe.sandbox import tree
+from textagent_gym.sandbox import tree
 
 _TEMPORARY = ("/tmp", "/dev/shm")
 _PATIENCE = 3.0  # Seconds until what is stopped stands still, and what is killed has gone.
