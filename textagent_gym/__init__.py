@@ -1,7 +1,7 @@
 """Gymnasium environments over text for multi-turn language agents, with measured difficulty."""
 
+from textagent_gym.complexity import Complexity
 from textagent_gym.core import Outcome, Snapshot, StepInfo, TextEnv, TextEnvKwargs
-from textagent_gym.difficulty import Complexity, Difficulty
 from textagent_gym.registration import register_all
 from textagent_gym.spaces import UnicodeText
 from textagent_gym.tasks import Task, TaskSource
@@ -9,7 +9,6 @@ from textagent_gym.tasks import Task, TaskSource
 __version__ = "0.1.0"
 __all__ = [
     "Complexity",
-    "Difficulty",
     "Outcome",
     "Snapshot",
     "StepInfo",

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Literal, NotRequired, Protocol, Typed
 import gymnasium
 from gymnasium.error import ResetNeeded
 
-from textagent_gym.difficulty import Complexity
+from textagent_gym.complexity import Complexity
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 from textagent_gym.rewards import RewardSchedule, parse_density, potential, shaping_reward
 from textagent_gym.spaces import UnicodeText, fit

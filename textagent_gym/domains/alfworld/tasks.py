@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.difficulty import Complexity
+from textagent_gym.complexity import Complexity
 from textagent_gym.domains.alfworld.data import SPLITS, STORY, OfficialGames, find_games
 from textagent_gym.domains.alfworld.engine import PROCESSES, State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Dialect, Game, read_game
@@ -20,6 +20,18 @@ from textagent_gym.errors import InvalidOptionError, UnknownTaskError
 from textagent_gym.tasks import Task, TaskSource
 
 _PREFIX = "ALFWorld"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplorationComplexity(Complexity):
+    """What was measured in a household.
+
+    Attributes:
+        exploration_cost: number of turns that a systematic searcher is expected to need until it has found what the
+            goal needs.
+    """
+
+    exploration_cost: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +187,7 @@ class GeneratedTasks(TaskSource[ALFWorldTask]):
 
 
 @lru_cache(maxsize=4096)
-def _generate(spec: RoomSpec, split: str, index: int, dialect: Dialect) -> tuple[Game, Complexity]:
+def _generate(spec: RoomSpec, split: str, index: int, dialect: Dialect) -> tuple[Game, ExplorationComplexity]:
     game, _ = generate(spec, split, index)
     game = replace(game, dialect=dialect)
     return game, measure(game)
@@ -192,7 +204,9 @@ def _of_types(games: OfficialGames, split: str, task_types: tuple[str, ...]) -> 
 
 
 @lru_cache(maxsize=4096)
-def _load(games: OfficialGames, game_id: str, dialect: Dialect | None, shuffle: int | None) -> tuple[Game, Complexity]:
+def _load(
+    games: OfficialGames, game_id: str, dialect: Dialect | None, shuffle: int | None
+) -> tuple[Game, ExplorationComplexity]:
     game = read_game(games.read(game_id), game_id, dialect, shuffle)
     return game, measure(game)
 
@@ -214,7 +228,7 @@ def official_type(game_id: str) -> str:
     return TASK_TYPES[game_id.split("/")[1].split("-", maxsplit=1)[0]]
 
 
-def measure(game: Game) -> Complexity:
+def measure(game: Game) -> ExplorationComplexity:
     """Measured difficulty: receptacles and objects, the shortest plan and its admissible actions, and exploration."""
     state = State(game)
     plan = solve(state)
@@ -222,9 +236,9 @@ def measure(game: Game) -> Complexity:
     for command in plan.commands if plan else ():
         admissible.append(len(state.commands()))
         state.step(command)
-    return Complexity(
+    return ExplorationComplexity(
         state_size=len(game.receptacles) + len(game.objects),
-        action_size=sum(admissible) / len(admissible) if admissible else 0.0,
+        action_size=sum(admissible) / len(admissible) if admissible else None,
         solution_length=len(plan.commands) if plan else None,
         exact=plan is not None,
         exploration_cost=exploration_cost(game),

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from textagent_gym.cache import cache_folder
-from textagent_gym.difficulty import Complexity
+from textagent_gym.complexity import Complexity
 from textagent_gym.domains.swe import packages
 from textagent_gym.domains.swe.assembly import (
     MOST_CHANCE,
@@ -211,9 +211,7 @@ def _make(package: Package, recipes: Recipes, together: Recipes, *, split: str, 
         index=index,
         complexity=RepairComplexity(
             state_size=package.lines,
-            action_size=0.0,
             solution_length=len(hunks) + 1,  # A command for each place, and to submit.
-            exact=False,
             files=len({hunk.path for hunk in hunks}),
             hunks=len(hunks),
             lines=sum(_changed_lines(hunk) for hunk in hunks),

@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from textagent_gym.difficulty import Complexity
+from textagent_gym.complexity import Complexity
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Plan, Planner
 from textagent_gym.domains.textworld.quests import QuestShape, grow_quests

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.cache import cache_folder
-from textagent_gym.difficulty import Complexity
+from textagent_gym.complexity import Complexity
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Planner
 from textagent_gym.domains.textworld.specs import Spec
@@ -189,7 +189,7 @@ def load_file(story: Path) -> StoredGame:
         raise UnknownTaskError(f"{story} does not exist")
     description = story.with_suffix(".json")
     if not description.is_file():
-        unknown = Complexity(state_size=0, action_size=0.0, solution_length=None, exact=False)
+        unknown = Complexity()
         return StoredGame(story, None, None, (), unknown, None, None)
     from textagent_gym.domains.textworld.generator import describe, textworld
 

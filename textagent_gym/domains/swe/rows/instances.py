@@ -242,10 +242,7 @@ def _task(row: Row, split: str, index: int) -> InstanceTask:
         split=split,
         index=index,
         complexity=RepairComplexity(
-            state_size=max(1, sum(file.lines for file in files)),  # How large the repository is, the row does not say.
-            action_size=0.0,
             solution_length=sum(max(1, file.hunks) for file in files) + 1,  # A command for each place, and to submit.
-            exact=False,
             files=len(files),
             hunks=sum(file.hunks for file in files),
             lines=sum(file.lines for file in files),
