@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textagent_gym.rewards import RewardSchedule, paying_milestones, potential, shaping_reward
+from textagent_gym.rewards import MilestoneSchedule, paying_milestones, potential, shaping_reward
 
 
 @given(milestones=st.integers(1, 60), density=st.floats(0, 1))
@@ -22,7 +22,7 @@ def test_the_paying_milestones_are_spread_and_end_with_success(milestones: int, 
 
 @given(milestones=st.integers(1, 60), density=st.floats(0, 1), reached=st.integers(0, 60))
 def test_without_success_less_than_one_is_earned(milestones: int, density: float, reached: int) -> None:
-    schedule = RewardSchedule.of(milestones, density)
+    schedule = MilestoneSchedule.of(milestones, density)
     assert schedule.earned(reached, success=False) < 1.0 == schedule.earned(reached, success=True)
 
 

@@ -6,26 +6,32 @@ tasks, the turn budget, reward density and shaping, `info`, snapshots, and the o
 
 from __future__ import annotations
 
+import logging
+import operator
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, NotRequired, Protocol, TypedDict
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Literal, NotRequired, Self, TypedDict
 
 import gymnasium
 from gymnasium.error import ResetNeeded
 
+from textagent_gym.calls import Tool
 from textagent_gym.complexity import Complexity
-from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
-from textagent_gym.rewards import RewardSchedule, parse_density, potential, shaping_reward
+from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError, WorldBrokenError
+from textagent_gym.expert import Expert
+from textagent_gym.rewards import MilestoneSchedule, ScoreSchedule, parse_density, potential, shaping_reward
 from textagent_gym.spaces import UnicodeText, fit
 from textagent_gym.tasks import Task, TaskSource, TaskT
 from textagent_gym.terminal import visible
 
-OPTIONAL_INFOS = ("admissible_actions", "oracle_action")
-"""What `infos=(...)` may ask for."""
+OPTIONAL_INFOS = {"admissible_actions": "admissible_actions", "oracle_action": "oracle"}
+"""What `infos=(...)` may ask for, and what a world must support for it."""
+EPISODE_OPTIONS = ("task", "task_index", "max_turns", "reward_density")
+"""What `reset(options={...})` may hold."""
 
 ObservationFormat = Literal["plain", "upstream"]
-_UNKNOWN_LENGTH_TURNS = 100  # Turn budget where a multiple of the solution length was asked for and no plan is known.
+_log = logging.getLogger("textagent_gym")
 _ENDLESS = 2**31 - 1  # Tasks of an endless split are addressed by indices below this.
 
 
@@ -35,11 +41,14 @@ class StepInfo(TypedDict):
     Attributes:
         task: the task's id.
         task_type: what sort of task it is; "" where all are of one sort.
-        turn: actions taken so far.
-        success: the goal has been reached.
+        turn: number of actions taken so far.
+        success: whether the goal has been reached.
         progress: share of the milestones reached, 0.0 to 1.0; 1.0 only with success.
-        valid_action: the world understood the action and it was applicable (after a step).
+        score: the world's own measure now, 0.0 to 1.0 (worlds that have one).
+        valid_action: whether the world understood the action and it was applicable (after a step).
+        broken: why the world has failed; the episode says nothing about the agent (only then).
         complexity: measured difficulty of the task (at reset).
+        instructions: how to act (at reset, in worlds that say so).
         admissible_actions: every action that would do something now, sorted (asked for).
         oracle_action: first action of the optimal plan, `None` where the goal is out of reach (asked for).
     """
@@ -49,8 +58,11 @@ class StepInfo(TypedDict):
     turn: int
     success: bool
     progress: float
+    score: NotRequired[float]
     valid_action: NotRequired[bool]
+    broken: NotRequired[str]
     complexity: NotRequired[Complexity]
+    instructions: NotRequired[str]
     admissible_actions: NotRequired[tuple[str, ...]]
     oracle_action: NotRequired[str | None]
 
@@ -61,10 +73,12 @@ class Outcome:
 
     Attributes:
         observation: the text that the agent reads.
-        milestones: how many milestones have been reached so far; `TextEnv` remembers the largest.
-        valid: the world understood the action and it was applicable.
-        success: the goal has been reached; the episode ends.
-        failure: the goal cannot be reached and the world has ended the episode.
+        milestones: number of milestones reached so far; `TextEnv` remembers the largest, unless credit can be lost.
+        valid: whether the world understood the action and it was applicable.
+        success: whether the goal has been reached; the episode ends.
+        failure: whether the world has ended the episode with the goal out of reach.
+        score: the world's own measure now, 0.0 to 1.0; it may fall. `None` leaves it as it was.
+        broken: why the world has failed, through no fault of the agent's; the episode is truncated.
     """
 
     observation: str
@@ -72,6 +86,8 @@ class Outcome:
     valid: bool = True
     success: bool = False
     failure: bool = False
+    score: float | None = None
+    broken: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +96,7 @@ class Snapshot:
 
     task: Task
     episode: _Episode
+    actions: tuple[str, ...]
     world: object
 
 
@@ -87,33 +104,22 @@ class Snapshot:
 class _Episode:
     """What `TextEnv` itself keeps of an episode; replaced, never changed, so a snapshot may share it."""
 
-    turn: int
-    milestones: int
-    earned: float
-    potential: float
-    success: bool
-    failure: bool
-    truncated: bool
     observation: str
+    max_turns: int
+    density: float
+    turn: int = 0
+    milestones: int = 0
+    score: float = 0.0
+    earned: float = 0.0
+    potential: float = 0.0
+    success: bool = False
+    failure: bool = False
+    truncated: bool = False
+    broken: str = ""
 
     @property
     def ended(self) -> bool:
         return self.success or self.failure or self.truncated
-
-
-class Expert(Protocol):
-    """Plays an episode by what it reads, like any agent; it may also watch somebody else play and be asked in between.
-
-    `observe` is called with everything that is said, in order.
-    """
-
-    def observe(self, action: str | None, observation: str) -> None:
-        """Read what was said: after an action, or at the beginning (`None`)."""
-        ...
-
-    def action(self) -> str:
-        """What to do next."""
-        ...
 
 
 class TextEnvKwargs(TypedDict, total=False):
@@ -128,6 +134,7 @@ class TextEnvKwargs(TypedDict, total=False):
     invalid_action_penalty: float
     turn_penalty: float
     infos: Sequence[str]
+    instructions: Literal["observation"] | None
     observation_format: ObservationFormat
     render_mode: str | None
 
@@ -148,19 +155,48 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         invalid_action_penalty: taken from the reward of a turn whose action was not valid, at least 0.0.
         turn_penalty: taken from the reward of every turn, at least 0.0.
         infos: what else `info` shall hold; any of "admissible_actions" and "oracle_action".
+        instructions: "observation" puts how to act (`TextEnv.instructions`) before the first observation.
         observation_format: "plain" (what a person would read) or "upstream" (the reference implementation's text).
         render_mode: "ansi" (`render` returns the last observation), "human" (prints it) or `None`.
 
     Raises:
-        InvalidOptionError: an argument has a value that does not exist.
+        InvalidOptionError: an argument has a value that does not exist, or asks for what the world does not have.
 
     `step` takes any string and never raises for what is in it; `gymnasium.error.ResetNeeded` is raised for a step
     before the first reset or after the end. `terminated` says that the world ended, solved or lost; `truncated` that
-    the turn budget ran out, and such an episode is never a success.
+    the turn budget ran out, or that the world has failed (`info["broken"]` says why); such an episode is never a
+    success. An environment pickles, also in the middle of an episode: what it has played is played again.
+
+    For authors of worlds: `_begin` and `_act` are all that a world must write. `_admissible_actions`, `_oracle`,
+    `_expert`, `_distance`, `_snapshot` with `_restore`, and `_abandon` are written where the world can do it, and
+    `supports` follows from that. Nothing starts in `__init__`; what a world starts is used in the thread that called `reset`;
+    every wait has a time limit; a failure that is not the agent's is a `WorldBrokenError`.
+
+    Attributes:
+        default_max_turns: turn budget of the world; a number, or a multiple of the solution length.
+        fallback_max_turns: turn budget where the default is a multiple and no solution length is known.
+        deterministic: whether equal actions have equal results, so that a moment can be reached again by replaying.
+        scored: whether the world has a score of its own.
+        pays: what reward density divides: "milestones", or the "score".
+        keeps_milestones: whether a milestone stays reached; else the world says after each action how many are.
+        idle_actions: beginnings of commands that only look.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012 (Gymnasium's name)
     default_max_turns: ClassVar[int | str] = "4x"
+    fallback_max_turns: ClassVar[int] = 100
+    deterministic: ClassVar[bool] = True
+    scored: ClassVar[bool] = False
+    pays: ClassVar[Literal["milestones", "score"]] = "milestones"
+    keeps_milestones: ClassVar[bool] = True
+    idle_actions: ClassVar[tuple[str, ...]] = ()
+    _made_with: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Remember the arguments, for pickling."""
+        env = super().__new__(cls)
+        env._made_with = (args, kwargs)
+        return env
 
     def __init__(
         self,
@@ -175,13 +211,14 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         invalid_action_penalty: float = 0.0,
         turn_penalty: float = 0.0,
         infos: Sequence[str] = (),
+        instructions: Literal["observation"] | None = None,
         observation_format: ObservationFormat = "plain",
         render_mode: str | None = None,
     ) -> None:
         self.tasks = tasks
         self.split = tasks.check_split(tasks.splits[0] if split is None else split)
         self.num_tasks = _whole_number("num_tasks", num_tasks)
-        self._max_turns = _parse_max_turns(self.default_max_turns if max_turns is None else max_turns)
+        self._max_turns = None if max_turns is None else _parse_max_turns(max_turns)
         self.reward_density = parse_density(reward_density)
         if shaping not in (None, "potential"):
             raise InvalidOptionError(f'shaping must be None or "potential", got {shaping!r}')
@@ -189,7 +226,12 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         self.shaping_discount = _number("shaping_discount", shaping_discount, 0.0, 1.0)
         self.invalid_action_penalty = _number("invalid_action_penalty", invalid_action_penalty, 0.0, None)
         self.turn_penalty = _number("turn_penalty", turn_penalty, 0.0, None)
-        self.infos = _parse_infos(infos)
+        self.infos = self._parse_infos(infos)
+        if shaping and not self._can("_oracle") and not self._can("_distance"):
+            raise InvalidOptionError(f"{type(self).__name__} knows no distance to the goal: shaping must be None")
+        if instructions not in (None, "observation"):
+            raise InvalidOptionError(f'instructions must be None or "observation", got {instructions!r}')
+        self.shows_instructions = instructions is not None
         if observation_format not in ("plain", "upstream"):
             raise InvalidOptionError(f'observation_format must be "plain" or "upstream", got {observation_format!r}')
         self.observation_format = observation_format
@@ -200,6 +242,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         self.action_space = UnicodeText()
         self._task: TaskT | None = None
         self._episode: _Episode | None = None
+        self._actions: list[str] = []
 
     # What a domain writes.
 
@@ -226,11 +269,39 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         return None if plan is None else len(plan)
 
     def _snapshot(self) -> object:
-        raise UnsupportedOperationError(f"{type(self).__name__} cannot save a state.")
+        """Whatever `_restore` needs; `None` has the actions replayed."""
+        if not self.deterministic:
+            raise UnsupportedOperationError(f"{type(self).__name__} cannot save a state.")
+        return None
 
     def _restore(self, world: object) -> None:
         """Go back to what `_snapshot` returned; the same task has been begun."""
         raise UnsupportedOperationError(f"{type(self).__name__} cannot go back to a state.")
+
+    def _abandon(self) -> None:
+        """Throw away what is left of a world that has failed: the next `_begin` starts afresh."""
+
+    @property
+    def instructions(self) -> str:
+        """How to act, for somebody who has never seen the world; "" where it does not say."""
+        return ""
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that an action may call; none where actions are commands in the world's own words."""
+        return ()
+
+    @property
+    def supports(self) -> frozenset[str]:
+        """What the world can do; any of "admissible_actions", "oracle", "expert", "snapshot" and "score"."""
+        hooks = {"admissible_actions": "_admissible_actions", "oracle": "_oracle", "expert": "_expert"}
+        supported = {name for name, hook in hooks.items() if self._can(hook)}
+        if self.deterministic or self._can("_snapshot"):
+            supported.add("snapshot")
+        return frozenset(supported | ({"score"} if self.scored else set()))
+
+    def _can(self, hook: str) -> bool:
+        return getattr(type(self), hook) is not getattr(TextEnv, hook)
 
     # What everybody calls.
 
@@ -239,27 +310,42 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
 
         Args:
             seed: restarts the env's own random generator; equal seeds give equal episodes everywhere.
-            options: `{"task": id}` or `{"task_index": n}` (the n-th of the split) plays that task; otherwise the next
-                one is drawn from the env's own generator.
+            options: `task` (an id) or `task_index` (a position in the split) plays that task, otherwise the next one is
+                drawn from the env's own generator; `max_turns` and `reward_density` hold for this episode alone.
 
         Returns:
             the first observation, which states the goal, and `info` (see `StepInfo`).
 
         Raises:
             UnknownTaskError: there is no such task.
-            InvalidOptionError: an unknown option, or both of them.
+            InvalidOptionError: an unknown option, or a value that it cannot have.
+            WorldBrokenError: the world has failed, and so has a fresh one.
         """
         super().reset(seed=seed)
-        task = self._choose_task(options or {})
-        self._task = None  # Should `_begin` fail, the env says that it needs a reset instead of playing on.
-        self._episode = None
-        observation = fit(self._begin(task))
+        options = self._check_options(options)
+        task = self._choose_task(options)
+        self._task = self._episode = None  # Should anything fail, the env says that it needs a reset.
+        observation = self._begin_afresh(task)
+        if self.shows_instructions and self.instructions:
+            observation = f"{self.instructions}\n\n{observation}"
         self._task = task
-        start = potential(self._distance(), self._solution_length()) if self.shaping else 0.0
-        self._episode = _Episode(0, 0, 0.0, start, False, False, False, observation)
+        self._actions = []
+        try:
+            self._episode = _Episode(
+                fit(observation),
+                self._turn_budget(options.get("max_turns")),
+                parse_density(options.get("reward_density", self.reward_density)),
+                potential=potential(self._distance(), self._solution_length()) if self.shaping else 0.0,
+            )
+            info = {**self._info(), "complexity": task.complexity}
+        except BaseException:
+            self._task = self._episode = None
+            raise
+        if self.instructions:
+            info["instructions"] = self.instructions
         if self.render_mode == "human":
             self.render()
-        return observation, {**self._info(), "complexity": task.complexity}
+        return self._episode.observation, info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Act, with any string at all.
@@ -278,27 +364,70 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             raise ResetNeeded("Call env.reset() before the first env.step().")
         if before.ended:
             raise ResetNeeded("The episode has ended: call env.reset() before the next env.step().")
-        outcome = self._act(str(action))
-        task, turn = self._task, before.turn + 1
-        success = outcome.success
-        reached = task.milestones if success else min(max(before.milestones, outcome.milestones), task.milestones - 1)
-        failure = outcome.failure and not success
-        terminated = success or failure
-        truncated = not terminated and turn >= self.max_turns
-        reward = RewardSchedule.of(task.milestones, self.reward_density).earned(reached, success=success)
-        reward -= before.earned
-        # Summed as a caller sums: a solved episode's rewards then add up to exactly 1.0 in floating point.
-        earned = before.earned + reward
-        now = before.potential
+        try:
+            outcome = self._act(str(action))
+        except WorldBrokenError as error:
+            outcome = Outcome("", broken=str(error) or type(error).__name__)
+        if outcome.broken:
+            return self._broken(before, outcome.broken)
+        self._actions.append(str(action))
+        after = self._advance(before, outcome)
+        reward = after.earned - before.earned
         if self.shaping:
+            terminated = after.success or after.failure
             now = 0.0 if terminated else potential(self._distance(), self._solution_length())
             reward += shaping_reward(before.potential, now, discount=self.shaping_discount, terminated=terminated)
+            after = replace(after, potential=now)
         reward -= self.turn_penalty + (0.0 if outcome.valid else self.invalid_action_penalty)
-        self._episode = _Episode(turn, reached, earned, now, success, failure, truncated, fit(outcome.observation))
+        self._episode = after
         if self.render_mode == "human":
             self.render()
         info = {**self._info(), "valid_action": outcome.valid}
-        return self._episode.observation, reward, terminated, truncated, info
+        return after.observation, reward, after.success or after.failure, after.truncated, info
+
+    def _advance(self, before: _Episode, outcome: Outcome) -> _Episode:
+        """The episode after an action."""
+        turn, most = before.turn + 1, self.task.milestones
+        success = outcome.success
+        failure = outcome.failure and not success
+        reached = max(before.milestones, outcome.milestones) if self.keeps_milestones else outcome.milestones
+        reached = most if success else min(max(reached, 0), most - 1)
+        score = before.score if outcome.score is None else min(max(outcome.score, 0.0), 1.0)
+        if self.pays == "score":
+            earned = ScoreSchedule(before.density).earned(score, success=success)
+        else:
+            earned = MilestoneSchedule.of(most, before.density).earned(reached, success=success)
+        return replace(
+            before,
+            observation=fit(outcome.observation),
+            turn=turn,
+            milestones=reached,
+            score=score,
+            # Summed as a caller sums: a solved episode's rewards then add up to exactly 1.0 in floating point.
+            earned=before.earned + (earned - before.earned),
+            success=success,
+            failure=failure,
+            truncated=not (success or failure) and turn >= before.max_turns,
+        )
+
+    def _broken(self, before: _Episode, why: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """End an episode whose world has failed."""
+        _log.warning("The world of %s has failed: %s", self.task.id, visible(why))
+        self._abandon()
+        text = fit(f"The world has failed, and the episode ends: {why}")
+        self._episode = replace(before, observation=text, turn=before.turn + 1, truncated=True, broken=fit(why))
+        if self.render_mode == "human":
+            self.render()
+        return text, 0.0, False, True, {**self._info(), "valid_action": False}
+
+    def _begin_afresh(self, task: TaskT) -> str:
+        """Begin a task; where the world fails, in a fresh one."""
+        try:
+            return self._begin(task)
+        except WorldBrokenError as error:
+            _log.warning("The world of %s has failed, and a fresh one is tried: %s", task.id, visible(str(error)))
+            self._abandon()
+            return self._begin(task)
 
     def render(self) -> str | None:
         """The last observation, as a terminal may be sent it: returned for "ansi", printed for "human"."""
@@ -327,10 +456,20 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
     @property
     def max_turns(self) -> int:
         """Turn budget of the task being played."""
-        if isinstance(self._max_turns, int):
-            return self._max_turns
+        return self._current().max_turns
+
+    def _turn_budget(self, wanted: int | str | None) -> int:
+        """Turn budget of a task, from an option of the episode, of the environment, or of the world."""
+        asked = self._max_turns if wanted is None else _parse_max_turns(wanted)
+        turns = _parse_max_turns(self.default_max_turns) if asked is None else asked
+        if isinstance(turns, int):
+            return turns
         length = self.task.complexity.solution_length
-        return _UNKNOWN_LENGTH_TURNS if length is None else max(1, int(self._max_turns * length + 0.5))
+        if length is not None:
+            return max(1, int(turns * length + 0.5))
+        if asked is None:
+            return self.fallback_max_turns
+        raise InvalidOptionError(f"max_turns must be a number for {self.task.id}: its solution length is not known")
 
     def admissible_actions(self) -> tuple[str, ...]:
         """Every action that would do something now, sorted; empty once the episode has ended.
@@ -349,7 +488,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         episode = self._current()
         if episode.success:
             return ()
-        return None if episode.failure else self._oracle()
+        return None if episode.failure or episode.broken else self._oracle()
 
     def expert(self) -> Expert:
         """A new expert that plays by what it reads alone, for demonstrations that know no more than an agent can.
@@ -366,16 +505,56 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         Raises:
             UnsupportedOperationError: the domain cannot save a state.
         """
-        return Snapshot(self.task, self._current(), self._snapshot())
+        return Snapshot(self.task, self._current(), tuple(self._actions), self._snapshot())
 
     def restore(self, token: Snapshot) -> None:
-        """Go back to a saved moment, of this env or of another one made with the same arguments."""
-        if self._task != token.task:
-            self._task = self._episode = None
-            self._begin(token.task)  # type: ignore[arg-type]
-            self._task = token.task  # type: ignore[assignment]
-        self._restore(token.world)
+        """Go back to a saved moment, of this env or of another one made with the same arguments.
+
+        Raises:
+            InvalidOptionError: the token is not a snapshot.
+            UnknownTaskError: the token is of a task that is not played here.
+        """
+        if not isinstance(token, Snapshot):
+            raise InvalidOptionError(f"restore takes what snapshot() returned, got {type(token).__name__}")
+        if token.world is None:
+            self._replay(self.tasks.find(token.task.id), token.actions)
+        else:
+            if self._task is None or self._task.id != token.task.id:
+                self._replay(self.tasks.find(token.task.id), ())
+            self._restore(token.world)
+        self._actions = list(token.actions)
         self._episode = token.episode
+
+    def _replay(self, task: TaskT, actions: Sequence[str]) -> None:
+        """Put the world into the state after some actions."""
+        self._task = self._episode = None
+        self._begin_afresh(task)
+        self._task = task
+        for action in actions:
+            self._act(action)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it takes to make the environment, and to play again what it has played."""
+        generator = (self._np_random, self._np_random_seed)
+        state = (self.spec, generator, self._task and self._task.id, self._episode, tuple(self._actions))
+        return _make, (type(self), *self._made_with), state
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.spec, generator, task_id, episode, actions = state
+        if task_id is not None:
+            self._replay(self.tasks.find(task_id), actions)
+        self._episode = episode
+        self._actions = list(actions)
+        self._np_random, self._np_random_seed = generator
+
+    def _parse_infos(self, infos: Sequence[str]) -> tuple[str, ...]:
+        unknown = isinstance(infos, str) or not isinstance(infos, Sequence) or not set(infos) <= set(OPTIONAL_INFOS)
+        if unknown:
+            raise InvalidOptionError(f"infos must be a sequence of names out of {tuple(OPTIONAL_INFOS)}, got {infos!r}")
+        for name in infos:
+            if OPTIONAL_INFOS[name] not in self.supports:
+                raise InvalidOptionError(f"{type(self).__name__} cannot give {name!r} in info")
+        return tuple(infos)
 
     def _current(self) -> _Episode:
         if self._episode is None:
@@ -388,14 +567,25 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             raise UnsupportedOperationError("shaping needs the optimal distance, which is unknown for this task.")
         return length
 
+    def _check_options(self, options: dict[str, Any] | None) -> dict[str, Any]:
+        """The options of an episode."""
+        checked = dict(options or {})
+        unknown = set(checked) - set(EPISODE_OPTIONS)
+        if unknown or {"task", "task_index"} <= set(checked):
+            raise InvalidOptionError(
+                f"options may hold {', '.join(EPISODE_OPTIONS)}, and not both task and task_index; got {options!r}"
+            )
+        if not isinstance(checked.get("task", ""), str):
+            raise InvalidOptionError(f"options['task'] must be the id of a task, got {checked['task']!r}")
+        if "task_index" in checked:
+            checked["task_index"] = _index(checked["task_index"])
+        return checked
+
     def _choose_task(self, options: dict[str, Any]) -> TaskT:
-        unknown = set(options) - {"task", "task_index"}
-        if unknown or len(options) > 1:
-            raise InvalidOptionError(f'options must be {{"task": id}} or {{"task_index": n}}, got {options!r}')
         if "task" in options:
             return self.tasks.find(options["task"])
         if "task_index" in options:
-            return self.tasks.task(self.split, int(options["task_index"]))
+            return self.tasks.task(self.split, options["task_index"])
         size = self.tasks.size(self.split)
         count = min(_ENDLESS if size is None else size, self.num_tasks or _ENDLESS)
         return self.tasks.task(self.split, int(self.np_random.integers(count)))
@@ -409,6 +599,10 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             "success": episode.success,
             "progress": episode.milestones / self.task.milestones,
         }
+        if self.scored:
+            info["score"] = episode.score
+        if episode.broken:
+            return {**info, "broken": episode.broken}
         if "admissible_actions" in self.infos:
             info["admissible_actions"] = self.admissible_actions()
         if "oracle_action" in self.infos:
@@ -431,11 +625,18 @@ def _parse_max_turns(value: int | str) -> int | float:
     raise InvalidOptionError(f'max_turns must be a whole number from 1 or a multiple such as "2x", got {value!r}')
 
 
-def _parse_infos(infos: Sequence[str]) -> tuple[str, ...]:
-    unknown = [infos] if isinstance(infos, str) else [name for name in infos if name not in OPTIONAL_INFOS]
-    if unknown:
-        raise InvalidOptionError(f"infos must be a sequence of names out of {OPTIONAL_INFOS}, got {infos!r}")
-    return tuple(infos)
+def _index(value: object) -> int:
+    """A position in a split, from any kind of whole number."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidOptionError(f"options['task_index'] must be a whole number, got {value!r}") from None
+
+
+def _make(cls: type[TextEnv[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TextEnv[Any]:
+    return cls(*args, **kwargs)
 
 
 def _whole_number(name: str, value: int | None) -> int | None:

@@ -1,6 +1,7 @@
-"""Reward density and shaping, as pure functions of the milestones reached and of the distance to the goal.
+"""Reward density and shaping, as pure functions of milestones or a score, and of the distance to the goal.
 
-A domain counts milestones; how many of them pay is decided here, so that every world means the same by a density.
+A domain counts milestones, or has a score; what of them pays is decided here, so that every world means the same by a
+density.
 """
 
 from __future__ import annotations
@@ -38,26 +39,44 @@ def paying_milestones(milestones: int, density: float) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class RewardSchedule:
+class MilestoneSchedule:
     """Share of the return earned by the first `reached` milestones of a task, from 0.0 to 1.0."""
 
     paying: tuple[int, ...]
 
     @classmethod
-    def of(cls, milestones: int, density: float) -> RewardSchedule:
+    def of(cls, milestones: int, density: float) -> MilestoneSchedule:
         """The schedule of a task with that many milestones, at a density from 0 to 1."""
         return cls(paying_milestones(milestones, density))
 
     def earned(self, reached: int, *, success: bool) -> float:
         """What an episode has earned. Without success it stays below 1.0, whatever else was reached.
 
-        >>> RewardSchedule.of(4, 1.0).earned(3, success=False)
+        >>> MilestoneSchedule.of(4, 1.0).earned(3, success=False)
         0.75
         """
         if success:
             return 1.0
         # The last milestone is success itself: counting it without success would pay for an unsolved task.
         return sum(1 for milestone in self.paying[:-1] if milestone <= reached) / len(self.paying)
+
+
+_MOST_WITHOUT_SUCCESS = 0.999  # What a score can earn of 1.0; a solved episode returns more, whatever the score was.
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSchedule:
+    """Share of the return earned by a score from 0.0 to 1.0: the density times the score, and 1.0 for success."""
+
+    density: float
+
+    def earned(self, score: float, *, success: bool) -> float:
+        """What an episode has earned. Without success it stays below 1.0, whatever the score says.
+
+        >>> ScoreSchedule(0.5).earned(0.8, success=False)
+        0.4
+        """
+        return 1.0 if success else self.density * min(score, _MOST_WITHOUT_SUCCESS)
 
 
 def potential(distance: int | None, initial_distance: int) -> float:

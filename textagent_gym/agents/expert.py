@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 
 from textagent_gym.agents.base import text_env
-from textagent_gym.core import Expert
+from textagent_gym.expert import Expert
 
 
 class ExpertAgent:

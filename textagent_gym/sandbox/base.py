@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from textagent_gym.errors import TextAgentError
+from textagent_gym.errors import WorldBrokenError
 from textagent_gym.sandbox import visible
 from textagent_gym.sandbox.seccomp import seccomp_filter
 from textagent_gym.sandbox.tree import is_path
@@ -33,7 +33,7 @@ _NONCE = 16
 _SEARCH_SECONDS = 600.0
 
 
-class SandboxError(TextAgentError, RuntimeError):
+class SandboxError(WorldBrokenError):
     """A sandbox cannot be had on this machine, or has failed; the message says why and what to do."""
 
 

@@ -3,60 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
+from textagent_gym.calls import FORMATS, Format
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.wrappers.saving import TextWrapper, check_text
 
-Parser = Callable[[str], str | None]
-
 _NO_ACTION = ""  # Played in the place of an action that could not be found: no world understands it.
-
-
-def parse_tag(answer: str) -> str | None:
-    """The text in the last `<action>...</action>`.
-
-    >>> parse_tag("I need the key. <action> take key </action>")
-    'take key'
-    """
-    # Tag by tag: a pattern for the pair would go through a megabyte of opening tags once for each of them.
-    opened, found = None, None
-    for tag in re.finditer("<(/?)action>", answer, re.IGNORECASE):
-        if not tag[1]:
-            opened = tag.end()
-        elif opened is not None:
-            found = answer[opened : tag.start()].strip()
-            opened = None
-    return found
-
-
-def parse_last_line(answer: str) -> str | None:
-    """The last line that is not empty."""
-    lines = [line.strip() for line in answer.splitlines() if line.strip()]
-    return lines[-1] if lines else None
-
-
-def parse_react(answer: str) -> str | None:
-    """The text after the last `Action:`, up to the line's end (Yao et al., 2022, "ReAct", arXiv 2210.03629).
-
-    >>> parse_react("Thought: the door is locked.\\nAction: unlock door with key")
-    'unlock door with key'
-    """
-    found: list[str] = re.findall(r"^[ \t]*Action[ \t]*:(.*)$", answer, re.MULTILINE | re.IGNORECASE)
-    actions = [action.strip() for action in found if action.strip()]
-    return actions[-1] if actions else None
-
-
-PARSERS: dict[str, tuple[Parser, str]] = {
-    "tag": (parse_tag, "Answer with <action>...</action>."),
-    "last-line": (parse_last_line, "Answer with an action on the last line."),
-    "react": (parse_react, "Answer with lines 'Thought: ...' and 'Action: ...'."),
-}
-"""By name: the parser, and what to say to an answer without an action."""
 
 
 class ActionParser(TextWrapper, RecordConstructorArgs):
@@ -83,7 +39,7 @@ class ActionParser(TextWrapper, RecordConstructorArgs):
         'Answer with <action>...</action>.'
     """
 
-    def __init__(self, env: gymnasium.Env[str, str], parser: str | Parser = "tag", hint: str | None = None) -> None:
+    def __init__(self, env: gymnasium.Env[str, str], parser: str | Format = "tag", hint: str | None = None) -> None:
         RecordConstructorArgs.__init__(self, parser=parser, hint=hint)
         gymnasium.Wrapper.__init__(self, env)
         check_text(env, "ActionParser")
@@ -101,20 +57,20 @@ class ActionParser(TextWrapper, RecordConstructorArgs):
         return observation, float(reward), terminated, truncated, info
 
 
-def _parser(parser: str | Parser) -> tuple[Parser, str]:
+def _parser(parser: str | Format) -> tuple[Format, str]:
     if callable(parser):
         return parser, ""
-    if parser in PARSERS:
-        return PARSERS[parser]
+    if parser in FORMATS:
+        return FORMATS[parser]
     try:
         pattern = re.compile(parser, re.DOTALL)
     except re.error as error:
         raise InvalidOptionError(
-            f"parser={parser!r} is neither one of {', '.join(PARSERS)} nor a pattern: {error}"
+            f"parser={parser!r} is neither one of {', '.join(FORMATS)} nor a pattern: {error}"
         ) from error
     if pattern.groups != 1:
         raise InvalidOptionError(
-            f"parser={parser!r} is none of {', '.join(PARSERS)}; as a pattern it needs one group, not {pattern.groups}"
+            f"parser={parser!r} is none of {', '.join(FORMATS)}; as a pattern it needs one group, not {pattern.groups}"
         )
 
     def last_match(answer: str) -> str | None:

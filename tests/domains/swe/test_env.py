@@ -12,9 +12,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from tests.domains.swe.conftest import bash
+from textagent_gym.calls import ActionError, Call
 from textagent_gym.domains.swe.env import SWEEnv, cut
 from textagent_gym.domains.swe.tasks import BuiltTasks, RepairComplexity, SWETask
-from textagent_gym.domains.swe.tools import TOOLS, ActionError, Call, parse, render, schemas
+from textagent_gym.domains.swe.tools import TOOLS, parse, render
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, TextAgentError, UnknownTaskError
 
 ID = "textagent/SWE-v0"
@@ -257,7 +258,7 @@ def test_actions_are_read_back_as_they_were_written() -> None:
         parse("[" * 100_000 + "{", TOOLS["edit"], "functions")
     with pytest.raises(ActionError):
         parse("ls", TOOLS["edit"], "editor")
-    assert [schema["function"]["name"] for schema in schemas(TOOLS["all"])] == list(TOOLS["all"])
+    assert [tool.schema["function"]["name"] for tool in TOOLS["all"]] == [tool.name for tool in TOOLS["all"]]
 
 
 @pytest.mark.parametrize(

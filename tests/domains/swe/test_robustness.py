@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.domains.swe.conftest import bash
+from textagent_gym.calls import ActionError
 from textagent_gym.domains.swe.env import SWEEnv, SWERepairEnv, not_counted
 from textagent_gym.domains.swe.grader import Grade
-from textagent_gym.domains.swe.tools import TOOLS, ActionError, command, parse
+from textagent_gym.domains.swe.tools import TOOLS, command, parse
 from textagent_gym.sandbox import Changes, Result, Sandbox, SandboxError, TreeChanges
 
 Make = Callable[..., gymnasium.Env[str, str]]

@@ -19,6 +19,19 @@ from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 from textagent_gym.tasks import TaskSource
 
 _BANNER = "-= Welcome to TextWorld, ALFRED! =-\n\n"
+INSTRUCTIONS = """\
+You are in a room and act by typing one command per turn. Names are a kind and a number, such as `drawer 2`.
+
+go to RECEPTACLE: walk there and look at it; take, open and use only what is where you are
+open RECEPTACLE, close RECEPTACLE
+take OBJECT from RECEPTACLE: you can hold one object at a time
+{placing}: put down what you hold
+clean OBJECT with SINKBASIN, heat OBJECT with MICROWAVE, cool OBJECT with FRIDGE: what you hold, where the thing stands
+use OBJECT: switch on a lamp
+slice OBJECT with KNIFE: with a knife in your hand
+examine THING, look, inventory, help
+
+A command that makes no sense where you are is answered by "Nothing happens."."""
 
 
 class ALFWorldEnv(TextEnv[ALFWorldTask]):
@@ -61,6 +74,7 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
         InvalidOptionError: an argument has a value that does not exist.
     """
 
+    idle_actions: ClassVar[tuple[str, ...]] = ("examine ", "look", "inventory")
     default_max_turns: ClassVar[int | str] = 50
 
     def __init__(
@@ -80,6 +94,13 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
         self.feedback = feedback
         self._state: State
         self._reference: ReferenceState | None = None
+
+    @property
+    def instructions(self) -> str:
+        """See `TextEnv`."""
+        dialect = self.task.game.dialect if self._task else "move"
+        placing = "put OBJECT in/on RECEPTACLE" if dialect == "put" else "move OBJECT to RECEPTACLE"
+        return INSTRUCTIONS.format(placing=placing)
 
     def _begin(self, task: ALFWorldTask) -> str:
         self._state = State(task.game)
@@ -113,9 +134,9 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
     def _expert(self) -> Searcher:
         return Searcher(self.task.game.dialect)
 
-    def _snapshot(self) -> State:
+    def _snapshot(self) -> object:
         if self._reference is not None:
-            raise UnsupportedOperationError("The reference engine cannot save a state; engine='native' can.")
+            return super()._snapshot()
         return self._state.copy()
 
     def _restore(self, world: object) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, Unpack
 
+from textagent_gym.calls import ActionError, Call, Tool
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.swe.assembly import MOST_GRADINGS, Hunk
 from textagent_gym.domains.swe.expert.searcher import Searcher
@@ -18,9 +19,7 @@ from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges, so
 from textagent_gym.domains.swe.tasks import BuiltTasks, RepairTask, SWETask
 from textagent_gym.domains.swe.tools import (
     TOOLS,
-    ActionError,
     ActionFormat,
-    Call,
     Tools,
     command,
     instructions,
@@ -68,7 +67,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
     | "editor" | `open`, `edit FIRST:LAST`, `search_dir` and the like, as in SWE-agent (arXiv 2405.15793) |
 
     ## Observations
-    At reset, what is wrong and how to act; then what the command printed, cut in the middle where it is long, with
+    At reset, what is wrong; then what the command printed, cut in the middle where it is long, with
     control characters shown instead of sent. What has been submitted and does not count is named, and why.
 
     ## Rewards
@@ -120,7 +119,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
             raise InvalidOptionError(f'reward_at must be "submit" or "turn", got {reward_at!r}')
         if not command_timeout > 0 or max_observation < 200:
             raise InvalidOptionError("command_timeout must be more than 0, and max_observation at least 200")
-        self.tools = TOOLS[tools]
+        self._tools = TOOLS[tools]
         self.action_format: ActionFormat = action_format
         self.reward_at = reward_at
         self.command_timeout = command_timeout
@@ -152,6 +151,20 @@ class SWEEnv(TextEnv[RepairTaskT]):
     # What all of them share.
 
     @property
+    def instructions(self) -> str:
+        """See `TextEnv`."""
+        return instructions(self._tools, self.action_format)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """See `TextEnv`."""
+        return self._tools
+
+    def has_tool(self, name: str) -> bool:
+        """Whether an action may call a tool."""
+        return any(tool.name == name for tool in self._tools)
+
+    @property
     def sandbox(self) -> Sandbox:
         """The sandbox, made when it is first needed."""
         if self._sandbox is None:
@@ -164,25 +177,21 @@ class SWEEnv(TextEnv[RepairTaskT]):
     def _begin(self, task: RepairTaskT) -> str:
         try:
             self._enter(task)
-        except _SANDBOX_FAILURES as error:
-            if self._sandbox is None:  # None can be made.
-                raise
-            _log.warning("A sandbox has failed, and a new one takes its place: %s", visible(str(error)))
-            self._end_sandboxes()
-            self._enter(task)
+        except (OSError, RecursionError) as error:
+            raise SandboxError(str(error)) from error
         self.last_grade = None
         self._graded = {}
         self._left_out = ()
         self._gradings = 0
         self._failed_gradings = 0
         self._open = ("", 1)
-        return f"{visible(task.problem)}\n\n{instructions(self.tools, self.action_format)}"
+        return visible(task.problem)
 
     def _act(self, action: str) -> Outcome:
         try:
             if len(action) > _LONGEST_ACTION:
                 raise ActionError(f"The action has {len(action)} characters; {_LONGEST_ACTION} are allowed.")
-            call = self._placed(parse(action, self.tools, self.action_format))
+            call = self._placed(parse(action, self._tools, self.action_format))
         except ActionError as error:
             return Outcome(cut(visible(str(error)), self.max_observation), self._credit(), valid=False)
         if call.tool == "submit":
@@ -339,6 +348,11 @@ class SWEEnv(TextEnv[RepairTaskT]):
         if box is not None:
             box.close()
 
+    def _abandon(self) -> None:
+        """See `TextEnv`."""
+        with contextlib.suppress(*_SANDBOX_FAILURES):
+            self._end_sandboxes()
+
     def close(self) -> None:
         """End the sandbox, and everything in it."""
         self._end_sandboxes()
@@ -430,7 +444,7 @@ class SWERepairEnv(SWEEnv[SWETask]):
         return self._plan(calls)
 
     def _expert(self) -> Searcher:
-        if "shell" not in self.tools:
+        if not self.has_tool("shell"):
             raise UnsupportedOperationError('the expert needs a shell; the tools "shell" and "all" have one')
         return Searcher(self.action_format, self.max_turns, seconds=self.command_timeout)
 

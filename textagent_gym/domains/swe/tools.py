@@ -1,75 +1,74 @@
-"""What an agent can do, and the ways in which it can say so."""
+"""What an agent can do with a repository, and the ways in which it can say so."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
+
+from textagent_gym.calls import ActionError, Call, Parameter, Tool, parse_block, parse_function, render_function
 
 Tools = Literal["shell", "edit", "all"]
 ActionFormat = Literal["bash", "functions", "editor"]
 
-TOOLS: dict[str, tuple[str, ...]] = {
-    "shell": ("shell", "submit"),
-    "edit": ("view", "replace", "run_tests", "submit"),
-    "all": ("shell", "view", "replace", "create", "search", "run_tests", "submit"),
+_LAST_LINE = 10**9  # No file has so many.
+_TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "shell", "Run a command.", (Parameter("command", "bash command; the shell keeps its folder and variables"),)
+        ),
+        Tool(
+            "view",
+            "Show a file with line numbers, or list a folder.",
+            (
+                Parameter("path", "file or folder"),
+                Parameter("first", "first line", "integer", required=False),
+                Parameter("last", "last line", "integer", required=False),
+            ),
+        ),
+        Tool(
+            "replace",
+            "Replace a piece of text in a file.",
+            (
+                Parameter("path", "file"),
+                Parameter("old", "text that occurs exactly once in the file"),
+                Parameter("new", "text that stands there afterwards"),
+            ),
+        ),
+        Tool("create", "Write a file.", (Parameter("path", "file"), Parameter("content", "all of its text"))),
+        Tool(
+            "search",
+            "Find lines that match.",
+            (
+                Parameter("pattern", "regular expression"),
+                Parameter("path", "file or folder; everything by default", required=False),
+            ),
+        ),
+        Tool(
+            "run_tests",
+            "Run the tests that are there.",
+            (Parameter("path", "test file or test id; all tests by default", required=False),),
+        ),
+        Tool("submit", "Say that the work is done; the hidden tests decide."),
+    )
+}
+TOOLS: dict[str, tuple[Tool, ...]] = {
+    name: tuple(_TOOLS[tool] for tool in tools.split())
+    for name, tools in {
+        "shell": "shell submit",
+        "edit": "view replace run_tests submit",
+        "all": "shell view replace create search run_tests submit",
+    }.items()
 }
 """Sets of tools, from which the size of the action space follows."""
-
-_PARAMETERS: dict[str, dict[str, str]] = {
-    "shell": {"command": "a command for bash; the shell keeps its folder and variables"},
-    "view": {"path": "a file or a folder", "first": "first line (optional)", "last": "last line (optional)"},
-    "replace": {"path": "a file", "old": "text that occurs exactly once in it", "new": "what stands there afterwards"},
-    "create": {"path": "a file", "content": "all of its text"},
-    "search": {"pattern": "a regular expression", "path": "a file or a folder (optional)"},
-    "run_tests": {"path": "a test file or test id; all tests if it is left out (optional)"},
-    "submit": {},
-}  # fmt: skip
-_MEANINGS = {
-    "shell": "Run a command.",
-    "view": "Show a file with line numbers, or list a folder.",
-    "replace": "Replace a piece of text in a file.",
-    "create": "Write a file.",
-    "search": "Find lines that match.",
-    "run_tests": "Run the tests that are there.",
-    "submit": "Say that the work is done; the hidden tests decide.",
-}
-_NUMBERS = ("first", "last")
-_LARGEST_NUMBER = 10**9  # No file has so many lines, and no number here takes long to read or write.
+_EDITOR_CALLS = ("open", "goto", "scroll", "edit_lines", "find_file")  # What only the editor's commands call.
 
 
-class ActionError(ValueError):
-    """An action does not say what to do; the message, which the agent reads, says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A tool and its arguments."""
-
-    tool: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-
-
-def schemas(tools: Sequence[str]) -> list[dict[str, Any]]:
-    """The tools as OpenAI function definitions."""
-    found = []
-    for name in tools:
-        properties = {
-            parameter: {"type": "integer" if parameter in _NUMBERS else "string", "description": meaning}
-            for parameter, meaning in _PARAMETERS[name].items()
-        }
-        required = [parameter for parameter, meaning in _PARAMETERS[name].items() if "optional" not in meaning]
-        parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-        function = {"name": name, "description": _MEANINGS[name], "parameters": parameters}
-        found.append({"type": "function", "function": function})
-    return found
-
-
-def instructions(tools: Sequence[str], action_format: ActionFormat) -> str:
-    """How to act, for the first observation."""
+def instructions(tools: Sequence[Tool], action_format: ActionFormat) -> str:
+    """How to act."""
     if action_format == "bash":
         return (
             "The repository is in $TESTBED, where the shell begins. Each turn, write one command in a block:\n\n"
@@ -77,12 +76,12 @@ def instructions(tools: Sequence[str], action_format: ActionFormat) -> str:
             "The shell keeps its folder and variables. The command `submit` says that the work is done."
         )
     if action_format == "functions":
-        calls = "\n".join(json.dumps(schema["function"]) for schema in schemas(tools))
+        calls = "\n".join(json.dumps(tool.schema["function"]) for tool in tools)
         return (
             "Paths begin in the repository. Each turn, call one function as a JSON object with its name and arguments, "
-            f'such as {{"name": "{tools[0]}", "arguments": {{...}}}}. The functions:\n{calls}'
+            f'such as {{"name": "{tools[0].name}", "arguments": {{...}}}}. The functions:\n{calls}'
         )
-    commands = "\n".join(f"  {line}" for line in _editor_help(tools))
+    commands = "\n".join(f"  {line}" for line in _editor_help([tool.name for tool in tools]))
     return f"Paths begin in the repository. Each turn, write one command:\n{commands}"
 
 
@@ -97,75 +96,25 @@ def _editor_help(tools: Sequence[str]) -> list[str]:
     return lines + (["any other command is run by bash"] if "shell" in tools else [])
 
 
-def parse(action: str, tools: Sequence[str], action_format: ActionFormat) -> Call:
+def parse(action: str, tools: Sequence[Tool], action_format: ActionFormat) -> Call:
     """What an action says to do.
 
     Raises:
         ActionError: it says nothing that can be done.
     """
-    reader = {"bash": _parse_bash, "functions": _parse_function, "editor": _parse_editor}[action_format]
-    call = reader(action, tools)
+    names = [tool.name for tool in tools]
+    if action_format == "bash":
+        text = parse_block(action)
+        call = Call("submit") if text == "submit" else Call("shell", {"command": text})
+    elif action_format == "functions":
+        call = parse_function(action, tools)
+    else:
+        call = _parse_editor(action, names)
     if any(isinstance(value, str) and "\0" in value for value in call.arguments.values()):
         raise ActionError("The action contains a null character.")
-    if call.tool not in tools and call.tool not in ("open", "goto", "scroll", "edit_lines", "find_file"):
-        raise ActionError(f"There is no {call.tool}; there are {', '.join(tools)}.")
+    if call.tool not in names and not (action_format == "editor" and call.tool in _EDITOR_CALLS):
+        raise ActionError(f"There is no {call.tool}; there are {', '.join(names)}.")
     return call
-
-
-_BLOCK = re.compile(r"```(?:bash|sh|shell)?[ \t]*\n(.*?)\n?```", re.DOTALL)
-
-
-def _parse_bash(action: str, tools: Sequence[str]) -> Call:
-    blocks = _BLOCK.findall(action)
-    if len(blocks) > 1:
-        raise ActionError(f"There are {len(blocks)} blocks; write one command a turn.")
-    if not blocks and "```" in action:
-        raise ActionError("The block does not end; write ```bash, the command, and ``` on lines of their own.")
-    command = (blocks[0] if blocks else action).strip()
-    if not command:
-        raise ActionError("There is no command; write one in a block that begins with ```bash.")
-    return Call("submit") if command == "submit" else Call("shell", {"command": command})
-
-
-def _parse_function(action: str, tools: Sequence[str]) -> Call:
-    start = action.find("{")
-    try:
-        value, _ = json.JSONDecoder().raw_decode(action[start:] if start >= 0 else "")
-    except (ValueError, RecursionError) as error:
-        raise ActionError('There is no JSON object; write {"name": ..., "arguments": {...}}.') from error
-    if isinstance(value, dict) and isinstance(value.get("function"), dict):  # As in an OpenAI message.
-        value = value["function"]
-    name = value.get("name") if isinstance(value, dict) else None
-    arguments = value.get("arguments", {}) if isinstance(value, dict) else {}
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError) as error:
-            raise ActionError("The arguments are no JSON object.") from error
-    if not isinstance(name, str) or name not in tools:
-        raise ActionError(f"There is no function {name!r}; there are {', '.join(tools)}.")
-    if not isinstance(arguments, dict):
-        raise ActionError("The arguments are no JSON object.")
-    known = _PARAMETERS[name]
-    for parameter, meaning in known.items():
-        is_number = parameter in _NUMBERS
-        is_right = _is_number if is_number else _is_text
-        if parameter in arguments and not is_right(arguments[parameter]):
-            raise ActionError(f"{parameter} of {name} must be {'a line number' if is_number else 'a string'}.")
-        if parameter not in arguments and "optional" not in meaning:
-            raise ActionError(f"{name} needs {parameter}.")
-    unknown = sorted(set(arguments) - set(known))
-    if unknown:
-        raise ActionError(f"{name} has no {', '.join(unknown)}; it has {', '.join(known) or 'no arguments'}.")
-    return Call(name, arguments)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST_NUMBER
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _parse_editor(action: str, tools: Sequence[str]) -> Call:
@@ -221,7 +170,7 @@ def _number(word: str, argument: str) -> int:
 def render(call: Call, action_format: ActionFormat) -> str:
     """An action that says to do this; `parse` reads it back."""
     if action_format == "functions":
-        return json.dumps({"name": call.tool, "arguments": dict(call.arguments)})
+        return render_function(call)
     if action_format == "bash":
         command = "submit" if call.tool == "submit" else str(call.arguments["command"])
         return f"```bash\n{command}\n```"
@@ -324,7 +273,7 @@ def command(call: Call) -> str:
         path = shlex.quote(str(arguments["path"])) if arguments.get("path") else ""
         return f"(cd {ROOT_VARIABLE} && python -m pytest -q -p no:cacheprovider -o addopts= {path})"
     given = {
-        "view": lambda: [arguments["path"], arguments.get("first", 1), arguments.get("last", _LARGEST_NUMBER)],
+        "view": lambda: [arguments["path"], arguments.get("first", 1), arguments.get("last", _LAST_LINE)],
         "open": lambda: [arguments["path"], arguments["line"], arguments["line"] + _WINDOW - 1],
         "replace": lambda: [arguments["path"], arguments["old"], arguments["new"]],
         "edit_lines": lambda: [arguments["path"], arguments["first"], arguments["last"], arguments["text"]],

@@ -12,6 +12,20 @@ from textagent_gym.domains.textworld.zmachine import ZMachine, plain, plain_open
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 
 _Part = TypeVar("_Part")
+_INSTRUCTIONS = """\
+You play a text adventure: each turn, type one short command.
+
+go north (south, east, west): walk through an exit or an open door
+look, inventory, examine THING: describe the room, what you carry, or a thing
+open THING, close THING: a door or a container
+unlock THING with KEY, lock THING with KEY: with the key in your hands
+take THING, take THING from HOLDER, drop THING
+put THING on SUPPORTER, insert THING into CONTAINER: what you carry
+eat THING: it is gone afterwards"""
+_COOKING = """
+cook FOOD with STOVE, OVEN or BBQ: fries, roasts or grills it; twice burns it
+slice FOOD with KNIFE, chop FOOD with KNIFE, dice FOOD with KNIFE
+prepare meal: in the kitchen, with all ingredients ready in your hands"""
 _NOT_PLAYED = "xyzzy"  # Sent in place of what must not reach the story: a verb that no story knows.
 
 
@@ -76,6 +90,7 @@ class TextWorldEnv(TextEnv[TextWorldTask]):
         InfeasibleDifficultyError: no such game exists.
     """
 
+    idle_actions: ClassVar[tuple[str, ...]] = ("examine ", "look", "inventory")
     default_max_turns: ClassVar[int | str] = "4x"
 
     def __init__(
@@ -91,9 +106,15 @@ class TextWorldEnv(TextEnv[TextWorldTask]):
         if goal not in ("detailed", "brief", "none"):
             raise InvalidOptionError(f'goal must be "detailed", "brief" or "none", got {goal!r}')
         self.goal = goal
+        self._may_cook = game in ("cooking", "simple", "files")
         self._machine = ZMachine()
         self._facts: Any = None
         self._milestones = 0
+
+    @property
+    def instructions(self) -> str:
+        """See `TextEnv`."""
+        return _INSTRUCTIONS + (_COOKING if self._may_cook else "")
 
     def _begin(self, task: TextWorldTask) -> str:
         self._game = task.game

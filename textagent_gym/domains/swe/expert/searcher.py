@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
+from textagent_gym.calls import Call
 from textagent_gym.domains.swe.expert.repairs import Repair, repairs
-from textagent_gym.domains.swe.tools import ActionFormat, Call, render
+from textagent_gym.domains.swe.tools import ActionFormat, render
 
 _FOLDER = '"${TMPDIR:-/tmp}/search"'
 _MODULES = ("__init__", "runs", "problem", "places", "__main__")

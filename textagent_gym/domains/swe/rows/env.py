@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from textagent_gym.calls import Call
 from textagent_gym.domains.swe.assembly import Hunk
 from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.grader import Grade
 from textagent_gym.domains.swe.rows.instances import Instances, InstanceTask, is_file
 from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
 from textagent_gym.domains.swe.sources import SourceChanges
-from textagent_gym.domains.swe.tools import Call, writing_script
+from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.sandbox.base import ROOT
@@ -128,12 +129,12 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
             return None
         if text is None:
             remove = Call("shell", {"command": f'rm -f "$TESTBED"/{shlex.quote(path)}'})
-            return [remove] if "shell" in self.tools else None
+            return [remove] if self.has_tool("shell") else None
         if self.action_format == "bash":
             return [Call("shell", {"command": writing_script(path, text)})]
         if old:
             return self._replacement(Hunk(path, old, text, 1), old)
-        return [Call("create", {"path": path, "content": text})] if "create" in self.tools else None
+        return [Call("create", {"path": path, "content": text})] if self.has_tool("create") else None
 
     def _repaired(self, changes: Changes) -> tuple[Changes, Changes]:
         """The files that the repair or the agent changes: as the image has them, and those of the repair after it."""
