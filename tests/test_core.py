@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -18,7 +20,8 @@ from hypothesis import strategies as st
 from lights import LightsEnv
 
 from textagent_gym import Complexity, Outcome, Task, TaskSource, TextEnv
-from textagent_gym.errors import InvalidOptionError, UnknownTaskError, UnsupportedOperationError
+from textagent_gym.errors import InvalidOptionError, UnknownTaskError, UnsupportedOperationError, WorldBrokenError
+from textagent_gym.rewards import MilestoneSchedule
 
 HARD = {"task": "Lights/6/train/3"}
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)  # Lone surrogates and control characters too.
@@ -55,6 +58,53 @@ class StairsEnv(TextEnv[Task]):
     def _act(self, action: str) -> Outcome:
         self._step = max(0, self._step + {"up": 1, "down": -1}.get(action, 0))
         return Outcome(f"Step {self._step}.", self._step, success=self._step == self.task.milestones)
+
+
+class SlipperyEnv(StairsEnv):
+    """A step that was climbed can be lost again."""
+
+    keeps_milestones = False
+
+
+class BalloonEnv(StairsEnv):
+    """Its height is its score."""
+
+    scored = True
+    pays = "score"
+
+    def _act(self, action: str) -> Outcome:
+        return replace(super()._act(action), milestones=0, score=self._step / self.task.milestones)
+
+
+class DiceEnv(StairsEnv):
+    """Nobody can make it come out the same again."""
+
+    deterministic = False
+
+
+class FrailEnv(StairsEnv):
+    """Breaks when it is told to, and cannot begin as often as it is told."""
+
+    instructions = "Say up or down."
+
+    def __init__(self, broken_beginnings: int = 0, **kwargs: Any) -> None:
+        super().__init__(3, **kwargs)
+        self.broken_beginnings = broken_beginnings
+        self.abandoned = 0
+
+    def _begin(self, task: Task) -> str:
+        if self.broken_beginnings:
+            self.broken_beginnings -= 1
+            raise WorldBrokenError("no stairs")
+        return super()._begin(task)
+
+    def _act(self, action: str) -> Outcome:
+        if action == "raise":
+            raise WorldBrokenError("the stairs have collapsed")
+        return replace(super()._act(action), broken="an earthquake" if action == "shake" else "")
+
+    def _abandon(self) -> None:
+        self.abandoned += 1
 
 
 def solve(env: LightsEnv) -> list[float]:
@@ -189,9 +239,14 @@ def test_what_is_no_string_is_no_action() -> None:
 def test_what_a_world_cannot_do_says_so() -> None:
     env = StairsEnv(3)
     env.reset(seed=0)
-    for ask in (env.oracle, env.admissible_actions, env.snapshot):
+    for ask in (env.oracle, env.admissible_actions, env.expert):
         with pytest.raises(UnsupportedOperationError, match="StairsEnv"):
             ask()
+    assert env.supports == {"snapshot"}  # By replaying.
+    assert LightsEnv().supports == {"snapshot", "oracle", "admissible_actions"}
+    for options in ({"infos": ("oracle_action",)}, {"infos": ("admissible_actions",)}, {"shaping": "potential"}):
+        with pytest.raises(InvalidOptionError, match="StairsEnv"):
+            StairsEnv(3, **options)
 
 
 def test_steps_out_of_order_say_so() -> None:
@@ -226,6 +281,155 @@ def test_after_a_failed_reset_the_env_asks_for_a_reset() -> None:
     with pytest.raises(UnknownTaskError):
         env.reset(options={"task_index": -1})
     env.step("press red")  # The episode before goes on: the failed reset has changed nothing.
+
+
+@pytest.mark.parametrize("action", ["raise", "shake"])
+def test_a_world_that_breaks_is_neither_a_loss_nor_an_exception(action: str) -> None:
+    env = FrailEnv(reward_density="dense", turn_penalty=0.5)
+    env.reset(seed=0)
+    env.step("up")
+    observation, reward, terminated, truncated, info = env.step(action)
+    assert (reward, terminated, truncated, info["success"]) == (0.0, False, True, False)
+    assert info["broken"] == {"raise": "the stairs have collapsed", "shake": "an earthquake"}[action]
+    assert info["broken"] in observation
+    assert info["progress"] == pytest.approx(1 / 3)
+    assert env.abandoned == 1
+    with pytest.raises(ResetNeeded):
+        env.step("up")
+    assert "broken" not in env.reset()[1]
+    assert "broken" not in env.step("up")[4]
+
+
+def test_a_world_that_cannot_begin_is_tried_once_more() -> None:
+    env = FrailEnv(broken_beginnings=1)
+    assert env.reset(seed=0)[0] == "Climb."
+    assert env.abandoned == 1
+    env.broken_beginnings = 2
+    with pytest.raises(WorldBrokenError, match="no stairs"):
+        env.reset()
+    with pytest.raises(ResetNeeded):
+        env.step("up")
+
+
+def test_how_to_act_stands_apart_from_observations_unless_asked_for() -> None:
+    apart, before = FrailEnv(), FrailEnv(instructions="observation")
+    observation, info = apart.reset(seed=0)
+    assert (observation, info["instructions"]) == ("Climb.", "Say up or down.")
+    assert before.reset(seed=0)[0] == "Say up or down.\n\nClimb."
+    assert "instructions" not in apart.step("up")[4]
+    assert "instructions" not in LightsEnv(instructions="observation").reset(seed=0)[1]
+    with pytest.raises(InvalidOptionError):
+        FrailEnv(instructions="loud")
+
+
+@given(density=st.floats(0, 1), moves=st.lists(st.sampled_from(["up", "down", "wait"]), max_size=30))
+def test_credit_that_can_be_lost_is_taken_back(density: float, moves: list[str]) -> None:
+    for env in (SlipperyEnv(5, reward_density=density), BalloonEnv(5, reward_density=density)):
+        env.reset(seed=0, options={"max_turns": 100})
+        total, ended = 0.0, False
+        for move in moves:
+            _, reward, ended, _, info = env.step(move)
+            total += reward
+            if ended:
+                break
+            height = int(env.observation.removeprefix("Step ").removesuffix("."))
+            if isinstance(env, BalloonEnv):
+                assert info["score"] == height / 5
+                assert total == pytest.approx(density * height / 5)
+            else:
+                assert info["progress"] == height / 5
+                expected = MilestoneSchedule.of(5, density).earned(height, success=False)
+                assert total == pytest.approx(expected)
+        while not ended:
+            _, reward, ended, _, info = env.step("up")
+            total += reward
+        assert total == 1.0
+        assert info["success"]
+
+
+def test_a_perfect_score_without_success_returns_less_than_a_solved_episode() -> None:
+    class HotEnv(BalloonEnv):
+        def _act(self, action: str) -> Outcome:
+            return Outcome("Higher still.", score=7.0)
+
+    env = HotEnv(3, reward_density="dense", max_turns=1)
+    assert env.reset(seed=0)[1]["score"] == 0.0
+    _, reward, _, truncated, info = env.step("up")
+    assert truncated
+    assert info["score"] == 1.0
+    assert 0.99 < reward < 1.0
+    assert env.supports >= {"score"}
+
+
+def test_a_budget_and_a_density_can_be_those_of_one_episode() -> None:
+    env = LightsEnv(6, max_turns=9)
+    env.reset(options={**HARD, "max_turns": "2x", "reward_density": "dense"})
+    assert env.max_turns == 2 * env.task.complexity.solution_length
+    assert env.step(env.oracle()[0])[1] > 0.0
+    env.reset(options=HARD)
+    assert env.max_turns == 9
+    assert env.step(env.oracle()[0])[1] == 0.0
+    for wrong in ({"max_turns": 0}, {"reward_density": 2}, {"task": 5}, {"task": None}, {"task_index": 1.5}):
+        with pytest.raises(InvalidOptionError):
+            env.reset(options=wrong)
+    for wrong in ({"task_index": "3"}, {"task_index": True}, {"task": "x", "task_index": 1}):
+        with pytest.raises(InvalidOptionError):
+            env.reset(options=wrong)
+    assert env.reset(options={"task_index": np.int64(3)})[1]["task"] == "Lights/6/train/3"
+
+
+def test_a_multiple_of_an_unknown_length_is_refused_unless_it_is_the_default() -> None:
+    class UnmeasuredEnv(StairsEnv):
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(3, **kwargs)
+            self.tasks.task = lambda split, index: Task(  # type: ignore[method-assign]
+                id="Stairs", split=split, index=index, complexity=Complexity(), milestones=3
+            )
+
+    env = UnmeasuredEnv()
+    env.reset(seed=0)
+    assert env.max_turns == 100
+    with pytest.raises(InvalidOptionError, match="not known"):
+        UnmeasuredEnv(max_turns="2x").reset(seed=0)
+
+
+@pytest.mark.parametrize("turns", [None, 0, 2, 6])
+@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
+def test_an_environment_pickles_at_every_moment(turns: int | None, copied: Any) -> None:
+    env = gymnasium.make("lights/Lights-v0", switches=6, reward_density="dense", max_turns=6)
+    if turns is not None:
+        env.reset(seed=4)
+        for action in ("press red", "press red", "sing", "press green", "press green", "wait")[:turns]:
+            env.step(action)
+    other = copied(env)
+    if turns is not None and turns < 6:
+        assert env.step("press blue") == other.step("press blue")
+    assert env.reset(seed=1 if turns is None else None) == other.reset(seed=1 if turns is None else None)
+    assert env.unwrapped.spec == other.unwrapped.spec
+
+
+def test_a_world_without_a_snapshot_replays_unless_nobody_can() -> None:
+    env = StairsEnv(5, reward_density="dense", max_turns=9)
+    env.reset(seed=0)
+    env.step("up")
+    token = env.snapshot()
+    after = env.step("up")
+    env.step("down")
+    for _ in range(2):
+        env.restore(token)
+        assert env.step("up") == after
+    assert pickle.loads(pickle.dumps(env)).step("down") == env.step("down")
+    dice = DiceEnv(5)
+    dice.reset(seed=0)
+    with pytest.raises(UnsupportedOperationError, match="DiceEnv"):
+        dice.snapshot()
+    assert "snapshot" not in dice.supports
+    with pytest.raises(InvalidOptionError, match="snapshot"):
+        env.restore("x")
+    lights = LightsEnv()
+    lights.reset(seed=0)
+    with pytest.raises(UnknownTaskError):
+        lights.restore(token)
 
 
 def test_num_tasks_plays_only_the_first_tasks() -> None:

@@ -169,8 +169,8 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
 
     For authors of worlds: `_begin` and `_act` are all that a world must write. `_admissible_actions`, `_oracle`,
     `_expert`, `_distance`, `_snapshot` with `_restore`, and `_abandon` are written where the world can do it, and
-    `supports` follows from that. Nothing starts in `__init__`; what a world starts is used in the thread that called `reset`;
-    every wait has a time limit; a failure that is not the agent's is a `WorldBrokenError`.
+    `supports` follows from that. Nothing starts in `__init__`; what a world starts is used in the thread that called
+    `reset`; every wait has a time limit; a failure that is not the agent's is a `WorldBrokenError`.
 
     Attributes:
         default_max_turns: turn budget of the world; a number, or a multiple of the solution length.
