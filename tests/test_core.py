@@ -317,7 +317,7 @@ def test_how_to_act_stands_apart_from_observations_unless_asked_for() -> None:
     assert (observation, info["instructions"]) == ("Climb.", "Say up or down.")
     assert before.reset(seed=0)[0] == "Say up or down.\n\nClimb."
     assert "instructions" not in apart.step("up")[4]
-    assert "instructions" not in LightsEnv(instructions="observation").reset(seed=0)[1]
+    assert "instructions" not in StairsEnv(3, instructions="observation").reset(seed=0)[1]
     with pytest.raises(InvalidOptionError):
         FrailEnv(instructions="loud")
 

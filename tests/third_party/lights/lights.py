@@ -97,6 +97,12 @@ class LightsEnv(TextEnv[LightsTask]):
         self._colours = tasks.colours
         self._on: frozenset[str] = frozenset()
 
+    @property
+    def instructions(self) -> str:
+        """See `TextEnv`."""
+        colours = ", ".join(self._colours)
+        return f"Each turn, write `press` and a colour: {colours} switch a light, and `press {FUSE}` blows the fuse."
+
     def _begin(self, task: LightsTask) -> str:
         self._on = task.on
         return f"Turn on all {len(self._colours)} lights.\n{self._describe()}"
