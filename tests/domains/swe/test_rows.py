@@ -270,9 +270,6 @@ def log(*lines: str, status: int = 0) -> str:
         (log("FAILED test_a.py::test_x[a b] - no", "PASSED test_a.py::test_y", status=1), False, 0, 0),
         (log("PASSED test_a.py::test_x[a b]", "SKIPPED test_a.py::test_y"), True, 1, 0),
         (log("PASSED test_a.py::test_x[a b]"), False, 1, 1),
-        (log("PASSED test_a.py::test_x[a b]", "PASSED test_a.py::test_y", status=3), False, 0, 0),
-        ("PASSED test_a.py::test_x[a b]\nPASSED test_a.py::test_y", False, 0, 0),
-        ("", False, 0, 0),
     ],
 )
 def test_what_swebench_makes_of_a_log(printed: str, resolved: bool, repaired: int, broken: int) -> None:
@@ -280,8 +277,25 @@ def test_what_swebench_makes_of_a_log(printed: str, resolved: bool, repaired: in
     from textagent_gym.domains.swe.rows.reports import read_log
 
     grade = read_log(completed(read_row(record()), "swe-bench"), printed)
+    assert grade is not None
     assert (grade.resolved, len(grade.repaired), len(grade.broken)) == (resolved, repaired, broken)
     assert grade.credit == (repaired if not broken else 0)
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        log("PASSED test_a.py::test_x[a b]", "PASSED test_a.py::test_y", status=3),
+        "PASSED test_a.py::test_x[a b]\nPASSED test_a.py::test_y",
+        log("python: No module named pytest", status=1),
+        "",
+    ],
+)
+def test_what_is_no_outcome_of_a_test_is_no_grade(printed: str) -> None:
+    pytest.importorskip("swebench")
+    from textagent_gym.domains.swe.rows.reports import read_log
+
+    assert read_log(completed(read_row(record()), "swe-bench"), printed) is None
 
 
 def test_what_is_missing_is_named_with_the_extra_that_brings_it(
@@ -460,6 +474,18 @@ def test_the_rows_own_repair_is_worth_everything(play, options: dict[str, Any]) 
     assert info["success"], env.unwrapped.last_grade
     assert total == pytest.approx(1.0)
     assert env.unwrapped.oracle() == ()
+
+
+def test_a_row_without_an_outcome_even_for_its_own_repair_is_broken_and_not_lost(
+    shop: Row, tmp_path: Path, make: Callable[..., gymnasium.Env[str, str]]
+) -> None:
+    path = write(tmp_path / "rows.jsonl", [shop.to_dict() | {"eval_script": "echo there is no pytest"}])
+    env = make(BENCH, rows=str(path), reward_density="dense")
+    env.reset(options={"task_index": 0})
+    env.step(bash("echo '# better' >>shop/price.py"))
+    _, reward, terminated, truncated, info = env.step(bash("submit"))
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert "the outcome of a test" in info["broken"]
 
 
 def test_the_oracle_finds_its_way_from_anywhere_and_says_where_the_tools_cannot(play) -> None:

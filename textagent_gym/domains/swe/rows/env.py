@@ -73,6 +73,7 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
         self._grader: Sandbox | None = None
         self._new_shell = True
         self._repair: tuple[str, Changes, Changes] = ("", {}, {})  # Of which task; files before and after.
+        self._gradable = ("", True)  # Of which task; whether its repair can be graded.
 
     def _make_sandbox(self, limits: Limits) -> Sandbox:
         return make_sandbox(self.sandbox_name, limits, images=True)
@@ -100,7 +101,24 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
         return row_changes(changes, test_files=self.task.test_files, repair=repair)
 
     def _run_tests(self, changes: Changes) -> Grade:
+        grade = self._grade_row(changes)
+        if grade is None and not self._can_be_graded():
+            raise SandboxError(
+                f"not even with the repair of {self.task.id} is there the outcome of a test in what its script prints "
+                f"in {self.task.row.image}"
+            )
+        return grade or Grade(missing=self.task.fail_to_pass)  # As after an error in a draft.
+
+    def _grade_row(self, changes: Changes) -> Grade | None:
         return grade_row(self._second_sandbox, self.task.row, changes, seconds=self.grading_timeout)
+
+    def _can_be_graded(self) -> bool:
+        """With the row's own repair, the tests have outcomes."""
+        known, can = self._gradable
+        if known != self.task.id:
+            can = self._grade_row(self._repaired({})[1]) is not None
+            self._gradable = (self.task.id, can)
+        return can
 
     def _oracle(self) -> tuple[str, ...] | None:
         """The instance's own repair, whatever the agent has made of the files; `None` where the tools cannot do it."""

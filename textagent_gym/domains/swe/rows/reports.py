@@ -57,7 +57,7 @@ def row_changes(changes: Changes, *, test_files: Iterable[str], repair: Iterable
     )
 
 
-def grade_row(sandbox: Sandbox, row: Row, changes: Changes, *, seconds: float) -> Grade:
+def grade_row(sandbox: Sandbox, row: Row, changes: Changes, *, seconds: float) -> Grade | None:
     """Run a row's tests on its repository with an agent's changes.
 
     Args:
@@ -65,6 +65,9 @@ def grade_row(sandbox: Sandbox, row: Row, changes: Changes, *, seconds: float) -
         row: complete.
         changes: of the agent; see `row_changes` for what counts of them.
         seconds: for the script.
+
+    Returns:
+        the grade; `None` where nothing of what was printed is the outcome of a test.
 
     Raises:
         SandboxError: the sandbox has failed.
@@ -118,8 +121,8 @@ def as_test_spec(row: Row) -> Any:
     return make_test_spec(row.to_dict())
 
 
-def read_log(row: Row, log: str) -> Grade:
-    """What a row's script has printed, read by swebench.
+def read_log(row: Row, log: str) -> Grade | None:
+    """What a row's script has printed, read by swebench; `None` where it is the outcome of no test.
 
     Raises:
         InvalidOptionError: there is no such parser.
@@ -136,7 +139,7 @@ def read_log(row: Row, log: str) -> Grade:
         file.flush()
         report = get_eval_report(spec, prediction, file.name, include_tests_status=True)[row.instance_id]
     if not report["patch_successfully_applied"]:
-        return Grade(missing=row.fail_to_pass)  # No result, as after an error in a draft.
+        return None
     status = report["tests_status"]
     return Grade(
         repaired=tuple(status["FAIL_TO_PASS"]["success"]),
