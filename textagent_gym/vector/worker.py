@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium
 from gymnasium import Space
 
-from textagent_gym.vector.requests import Failure, Reply, Request, perform
+from textagent_gym.vector.messages import Failure, Reply, Request, perform
 
 Connection = connections.Connection
 MakeEnv = Callable[[], gymnasium.Env[Any, Any]]
