@@ -42,14 +42,14 @@ class ReadyFirstPool:
 
     `reset` and `send` return at once; `recv` returns whichever environment answers first. Nothing is reset on its own:
     whoever receives an end says what is played next. An environment's exception is raised by `recv`, with the
-    worker's traceback as its cause (a `WorkerError`, whose `slot` tells which environment); the pool goes on.
+    worker's traceback as its cause (a `WorkerError`, whose `slot` tells which environment); the pool remains usable.
 
     Args:
         env_fns: Functions that make the environments; for processes, sent to the workers with `cloudpickle`.
         kind: "process", or "thread" for worlds that mostly wait (for a container, a server); what is in `info` must be
             picklable with both. A worker that dies is replaced and its running episodes are truncated.
         workers: Number of workers; by default one per environment. Environments that share one wait for each other.
-        context: how processes are started: "forkserver", "spawn" or "fork"; by default the first one that exists here.
+        context: Start method of processes: "forkserver", "spawn" or "fork"; by default the first one that exists here.
         time_limit: Seconds that an answer may take before the worker is replaced as if it had died; `None` for no
             limit. A thread cannot be ended: it is left behind, and closes its environments when it returns.
 
@@ -104,7 +104,7 @@ class ReadyFirstPool:
         self._ask(slot, Reset(seed, options))
 
     def send(self, slot: int, action: Any) -> None:
-        """Act in one environment; `recv` will return what came of it.
+        """Act in one environment; `recv` will return the outcome.
 
         Raises:
             gymnasium.error.AlreadyPendingCallError: its last answer has not been received.

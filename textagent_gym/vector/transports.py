@@ -58,7 +58,7 @@ class Transport(ABC):
         return self._connection.recv()
 
     def say_goodbye(self) -> None:
-        """Ask the worker to close its environments and to end, and hear no more of it."""
+        """Ask the worker to close its environments and to end, and listen no longer."""
         # Closing is not enough: a forked worker has a copy of this end, its own included.
         with contextlib.suppress(OSError):
             self._connection.send_bytes(pickle.dumps(GOODBYE))
@@ -100,7 +100,7 @@ class ProcessTransport(Transport):
 
     Args:
         make_envs: Slots and the functions that make their environments, pickled.
-        context: How the process is started; see `start_context`.
+        context: Context of `multiprocessing` that starts the process; see `start_context`.
         name: Name of the process.
     """
 

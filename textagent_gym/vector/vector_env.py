@@ -248,7 +248,7 @@ class ProcessVectorEnv(_VectorEnv):
         context: "forkserver", "spawn" or "fork"; by default the first one that exists here. As always with the first
             two, a script starts what it does under `if __name__ == "__main__":`.
         time_limit: Seconds that a worker may take over a step, or a reset, of all its environments; `None` for no
-            limit. Gymnasium's wrappers know nothing of it, hence it is no argument of `step`.
+            limit. No argument of `step`, since Gymnasium's wrappers would not pass it.
 
     Raises:
         WorkerError: workers die again and again before they have made their environments.

@@ -297,7 +297,7 @@ class Workers:
         self._start(worker)
 
     def _broken(self, slot: int) -> Answer:
-        """The end of an episode whose worker is gone: the last observation of it, and why it broke."""
+        """The end of an episode whose worker is gone: its last observation, and why it broke."""
         last = self._last.pop(slot)
         info = {**last.info, "valid_action": False, "broken": self._lost.pop(slot)}
         return Answer(last.observation, 0.0, False, True, info)
