@@ -18,6 +18,7 @@ from tests.vector.worlds import (
     dying_at_birth,
     dying_at_reset,
     gone_within,
+    hanging_at_reset,
     misbehaving,
     raising_at_birth,
 )
@@ -25,8 +26,8 @@ from textagent_gym.errors import InvalidOptionError, WorkerError
 from textagent_gym.vector import ProcessVectorEnv, make_vec
 
 HARD = {"task": "Lights/6/train/3"}
-MISBEHAVING = EnvSpec("Misbehaving-v0", entry_point="tests.vector.worlds:MisbehavingEnv")
 ROOT = Path(__file__).parents[2]
+MISBEHAVING = EnvSpec("Misbehaving-v0", entry_point="tests.vector.worlds:MisbehavingEnv")
 
 
 @pytest.mark.parametrize("context", ["forkserver", "spawn", "fork"])
@@ -169,6 +170,16 @@ def test_a_step_that_takes_too_long_breaks_only_the_episodes_of_its_worker() -> 
         assert not terminations.any()
         assert not rewards.any()
         assert envs.step(["look"] * 3)[4]["turn"].tolist() == [2, 0, 2]
+    finally:
+        envs.close()
+
+
+def test_a_reset_that_hangs_again_and_again_is_given_up() -> None:
+    envs = ProcessVectorEnv([misbehaving, hanging_at_reset], workers=2, time_limit=0.5)
+    try:
+        with pytest.raises(WorkerError, match=r"gave no answer within 0\.5 seconds, 3 times in a row") as caught:
+            envs.reset(seed=0)
+        assert caught.value.slot == 1
     finally:
         envs.close()
 
