@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,13 @@ BLOCKS = [
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_block_runs_as_a_script(block: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    # The sample world, which a reader has installed; worker processes import the script, hence the guard.
+    # The sample world, which a reader has installed; everything else stands as it is on the page.
     lights = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'tests' / 'third_party' / 'lights')!r})\n"
         "import gymnasium, lights\n"
         "if 'lights/Lights-v0' not in gymnasium.registry: lights.register()\n"
     )
-    script.write_text(lights + "if __name__ == '__main__':\n" + textwrap.indent(block, "    "), encoding="utf-8")
+    script.write_text(lights + block, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path
     )

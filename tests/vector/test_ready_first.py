@@ -81,18 +81,19 @@ def test_a_killed_worker_is_replaced_and_the_others_go_on() -> None:
         os.kill(pids[0], signal.SIGKILL)
         os.kill(pids[2], signal.SIGKILL)  # An idle one: nobody is told before its environment is asked.
         first, second = pool.recv(), pool.recv()
-        assert (first.slot, first.truncated, first.info["worker_restarted"]) == (0, True, True)
+        assert (first.slot, first.truncated, first.reward) == (0, True, 0.0)
+        assert first.info["broken"] == "its worker died (exit code -9)"
         assert (second.slot, second.truncated, second.info["turn"]) == (1, False, 1)
         pool.send(2, "look")
         third = pool.recv()
         assert (third.slot, third.terminated, third.truncated, third.reward) == (2, False, True, 0.0)
-        assert third.info["worker_restarted"]
+        assert third.info["broken"]
         assert third.info["success"] is False
         begin(pool)
         for slot in range(3):
             pool.send(slot, "press red")
         answers = [pool.recv() for _ in range(3)]
-        assert not any("worker_restarted" in answer.info for answer in answers)
+        assert not any("broken" in answer.info for answer in answers)
         pids += pool.worker_pids
     assert gone_within(5, [pid for pid in pids if pid])
 
@@ -105,9 +106,69 @@ def test_environments_that_share_a_killed_worker_are_all_truncated() -> None:
         answers = {answer.slot: answer for answer in (pool.recv(), pool.recv())}
         assert (answers[0].truncated, answers[2].truncated) == (True, False)
         pool.send(1, "press red")
-        assert pool.recv().info["worker_restarted"]
+        assert pool.recv().info["broken"]
         pool.send(3, "press red")
         assert not pool.recv().truncated
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restarted_worker_breaks_its_episodes_and_takes_new_ones(kind: str) -> None:
+    with ReadyFirstPool([misbehaving] * 3, kind=kind, workers=2) as pool:  # Environment 0 alone, 1 and 2 together.
+        begin(pool)
+        pids = pool.worker_pids
+        pool.send(1, "hang")
+        with pytest.raises(TimeoutError):
+            pool.recv(timeout=0.2)
+        pool.restart(1)
+        hung = pool.recv(timeout=30)
+        assert (hung.slot, hung.truncated, hung.terminated, hung.reward) == (1, True, False, 0.0)
+        assert hung.info["broken"] == "its worker was restarted"
+        assert hung.info["success"] is False
+        pool.send(2, "look")
+        assert pool.recv(timeout=30).info["broken"] == "its worker was restarted"
+        pool.send(0, "look")
+        assert "broken" not in pool.recv(timeout=30).info
+        assert pool.worker_pids[0] == pids[0]
+        begin(pool)
+        with pytest.raises(InvalidOptionError, match="from 0 to 2"):
+            pool.restart(3)
+    with pytest.raises(ClosedEnvironmentError):
+        pool.restart(0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_that_takes_too_long_is_a_broken_episode(kind: str) -> None:
+    with ReadyFirstPool([misbehaving] * 2, kind=kind, time_limit=1.5) as pool:
+        begin(pool)
+        pool.send(0, "hang")
+        pool.send(1, "look")
+        answers = {answer.slot: answer for answer in (pool.recv(timeout=30), pool.recv(timeout=30))}
+        assert answers[0].truncated
+        assert answers[0].info["broken"] == "its worker gave no answer within 1.5 seconds"
+        assert "broken" not in answers[1].info
+        begin(pool)
+
+
+def test_an_answer_in_time_counts_even_when_it_is_fetched_late() -> None:
+    with ReadyFirstPool([misbehaving], time_limit=1.0) as pool:
+        begin(pool)
+        pool.send(0, "look")
+        time.sleep(1.5)
+        assert not pool.recv(timeout=30).truncated
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_a_call_that_was_interrupted_leaves_no_stale_answers() -> None:
+    with ReadyFirstPool([misbehaving] * 2) as pool:
+        begin(pool)
+        pool.send(1, "look")
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            pool.call(0, "step", "hang")
+        pool.reset(0, seed=0, options=HARD)
+        answers = {answer.slot: answer for answer in (pool.recv(timeout=30), pool.recv(timeout=30))}
+        assert answers[0].observation.startswith("Turn on all 6 lights.")
+        assert answers[1].info["turn"] == 1
 
 
 def test_a_reset_survives_the_death_of_its_worker() -> None:

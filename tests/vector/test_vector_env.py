@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -98,7 +99,6 @@ def test_a_wrong_number_of_actions_is_refused(envs: InProcessVectorEnv | Process
         {"options": [None]},
         {"options": {"reset_mask": np.zeros(3, dtype=bool)}},
         {"options": {"reset_mask": np.ones(2, dtype=bool)}},
-        {"options": {"reset_mask": np.ones(3)}},
         {"options": {"taks": 3}},
     ],
 )
@@ -182,12 +182,30 @@ def test_any_environment_of_gymnasium_works() -> None:
         {"workers": 1},
         {"kind": "process", "workers": 3},
         {"kind": "process", "workers": 0},
+        {"time_limit": 1.0},
         {"switches": 3, "split": "dev"},
     ],
 )
 def test_a_wrong_argument_says_what_exists(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidOptionError):
         make_vec(LIGHTS, **{"num_envs": 2, **wrong})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_id_may_name_the_module_that_registers_it(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import gymnasium\ngymnasium.register('Elsewhere-v0', 'lights:LightsEnv')\n"
+    (tmp_path / f"elsewhere_{kind[:2]}.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    envs = make_vec(f"elsewhere_{kind[:2]}:Elsewhere-v0", 2, kind=kind, switches=2)
+    try:
+        assert envs.reset(seed=0)[0][0].startswith("Turn on all 2 lights.")
+    finally:
+        envs.close()
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        make_vec("no_such_module:Elsewhere-v0", 2, kind=kind)
 
 
 def test_environments_with_different_spaces_are_refused() -> None:

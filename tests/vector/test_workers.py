@@ -9,15 +9,16 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 from tests.vector.worlds import (
     dying_at_birth,
     dying_at_reset,
     gone_within,
+    hanging_at_reset,
     misbehaving,
     raising_at_birth,
 )
@@ -26,6 +27,7 @@ from textagent_gym.vector import ProcessVectorEnv, make_vec
 
 HARD = {"task": "Lights/6/train/3"}
 ROOT = Path(__file__).parents[2]
+MISBEHAVING = EnvSpec("Misbehaving-v0", entry_point="tests.vector.worlds:MisbehavingEnv")
 
 
 @pytest.mark.parametrize("context", ["forkserver", "spawn", "fork"])
@@ -38,7 +40,8 @@ def test_a_killed_worker_is_replaced_and_only_its_episodes_are_truncated(context
         os.kill(pids[0], signal.SIGKILL)
         observations, rewards, terminations, truncations, infos = envs.step(["look"] * 4)
         assert truncations.tolist() == [True, True, False, False]
-        assert infos["worker_restarted"].tolist() == [True, True, False, False]
+        assert infos["broken"].tolist() == ["its worker died (exit code -9)"] * 2 + [None] * 2
+        assert infos["_broken"].tolist() == [True, True, False, False]
         assert not terminations.any()
         assert not rewards.any()
         assert not infos["success"].any()
@@ -47,7 +50,7 @@ def test_a_killed_worker_is_replaced_and_only_its_episodes_are_truncated(context
         observations, *_, infos = envs.step(["look"] * 4)
         assert [text.startswith("Turn on all") for text in observations] == [True, True, False, False]
         assert infos["turn"].tolist() == [0, 0, 3, 3]
-        assert "worker_restarted" not in infos
+        assert "broken" not in infos
         assert envs.worker_pids[0] != pids[0]
         assert envs.worker_pids[1] == pids[1]
     finally:
@@ -62,7 +65,7 @@ def test_a_worker_killed_while_it_acts_is_replaced() -> None:
         threading.Timer(0.3, os.kill, (envs.worker_pids[1], signal.SIGKILL)).start()
         observations, _, _, truncations, infos = envs.step(["press red", "sleep 60"])
         assert truncations.tolist() == [False, True]
-        assert infos["final_info"]["worker_restarted"].tolist() == [False, True]
+        assert infos["final_info"]["broken"].tolist() == [None, "its worker died (exit code -9)"]
         assert observations[1].startswith("Turn on all 6 lights.")
         assert infos["turn"].tolist() == [1, 0]
     finally:
@@ -125,14 +128,6 @@ def test_an_action_that_cannot_be_sent_leaves_everything_in_order() -> None:
         envs.close()
 
 
-@pytest.fixture
-def ctrl_c() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt; a shell's background jobs, `make test &`, are started ignoring it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("ctrl_c")
 def test_a_step_that_was_interrupted_leaves_no_stale_answers() -> None:
     envs = ProcessVectorEnv([misbehaving] * 2, workers=2)
@@ -145,6 +140,54 @@ def test_a_step_that_was_interrupted_leaves_no_stale_answers() -> None:
         assert envs.step(["echo two", "echo three"])[0] == ("two", "three")
     finally:
         envs.close()
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_a_reset_after_an_interrupted_step_that_hangs_replaces_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("textagent_gym.vector.workers._SECONDS_TO_FINISH", 0.2)
+    envs = ProcessVectorEnv([misbehaving] * 2, workers=2)
+    try:
+        envs.reset(seed=0, options=HARD)
+        pids = envs.worker_pids
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            envs.step(["look", "hang"])
+        assert envs.reset(seed=0, options=HARD)[1]["turn"].tolist() == [0, 0]
+        assert envs.worker_pids[0] == pids[0]
+        assert envs.worker_pids[1] != pids[1]
+        assert envs.step(["echo two", "echo three"])[0] == ("two", "three")
+    finally:
+        envs.close()
+
+
+def test_a_step_that_takes_too_long_breaks_only_the_episodes_of_its_worker() -> None:
+    envs = make_vec(MISBEHAVING, 3, kind="process", workers=3, time_limit=1.5)
+    try:
+        envs.reset(seed=0, options=HARD)
+        _, rewards, terminations, truncations, infos = envs.step(["look", "hang", "look"])
+        assert truncations.tolist() == [False, True, False]
+        assert infos["broken"].tolist() == [None, "its worker gave no answer within 1.5 seconds", None]
+        assert not terminations.any()
+        assert not rewards.any()
+        assert envs.step(["look"] * 3)[4]["turn"].tolist() == [2, 0, 2]
+    finally:
+        envs.close()
+
+
+def test_a_reset_that_hangs_again_and_again_is_given_up() -> None:
+    envs = ProcessVectorEnv([misbehaving, hanging_at_reset], workers=2, time_limit=0.5)
+    try:
+        with pytest.raises(WorkerError, match=r"gave no answer within 0\.5 seconds, 3 times in a row") as caught:
+            envs.reset(seed=0)
+        assert caught.value.slot == 1
+    finally:
+        envs.close()
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, float("nan")])
+def test_a_time_limit_is_a_positive_number(limit: float) -> None:
+    with pytest.raises(InvalidOptionError, match="positive number of seconds"):
+        ProcessVectorEnv([misbehaving], time_limit=limit)
 
 
 def test_large_actions_and_observations_pass() -> None:
@@ -201,6 +244,23 @@ SCRIPT = """
         print("acting", flush=True)
         {then}
 """
+
+
+UNGUARDED = """
+    import sys
+    sys.path[:0] = {paths!r}
+    from textagent_gym.vector import ProcessVectorEnv, make_vec
+    envs = make_vec("CartPole-v1", 2, kind="process", workers=2)
+"""
+
+
+def test_a_script_without_a_main_guard_is_told_so_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "script.py"
+    file.write_text(textwrap.dedent(UNGUARDED).format(paths=[str(ROOT)]), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 1
+    assert 'under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
 
 
 def start_script(folder: Path, action: str, then: str) -> tuple[subprocess.Popen[str], list[int]]:

@@ -22,8 +22,11 @@ class ToldTwiceError(Exception):
 class MisbehavingEnv(LightsEnv):
     """Lights, and commands that upset the process: `sleep 0.1`, `raise`, `die`, `hang`, `lock`, `echo`."""
 
-    def __init__(self, die_at_reset: bool = False, die_at_birth: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, die_at_reset: bool = False, hang_at_reset: bool = False, die_at_birth: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(6, max_turns=1000, **kwargs)
+        self.hang_at_reset = hang_at_reset
         self.die_at_reset = die_at_reset
         if die_at_birth:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -31,6 +34,8 @@ class MisbehavingEnv(LightsEnv):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         if self.die_at_reset:
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.hang_at_reset:
+            hang()
         return super().reset(seed=seed, options=options)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -46,13 +51,18 @@ class MisbehavingEnv(LightsEnv):
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "hang":
-                for _ in range(6000):  # A minute: longer than any test waits.
-                    time.sleep(0.01)
+                hang()
             case "lock":
                 info["lock"] = threading.Lock()
             case "echo":
                 observation = rest
         return observation, reward, terminated, truncated, info
+
+
+def hang() -> None:
+    """Hang for a minute, which is longer than any test waits."""
+    for _ in range(6000):
+        time.sleep(0.01)
 
 
 def misbehaving() -> gymnasium.Env[str, str]:
@@ -61,6 +71,10 @@ def misbehaving() -> gymnasium.Env[str, str]:
 
 def dying_at_reset() -> gymnasium.Env[str, str]:
     return MisbehavingEnv(die_at_reset=True)
+
+
+def hanging_at_reset() -> gymnasium.Env[str, str]:
+    return MisbehavingEnv(hang_at_reset=True)
 
 
 def dying_at_birth() -> gymnasium.Env[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -23,6 +24,7 @@ def make_vec(
     *,
     kind: Literal["in-process", "process"] = "in-process",
     workers: int | None = None,
+    time_limit: float | None = None,
     wrappers: Sequence[Wrap] = (),
     autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
     **kwargs: Any,
@@ -30,13 +32,14 @@ def make_vec(
     """A vector environment of any registered id.
 
     Args:
-        env_id: a registered id, or a spec.
-        num_envs: number of environments.
+        env_id: Registered id, also as "module:id" with the module that registers it, or a spec.
+        num_envs: Number of environments.
         kind: "in-process" (one after the other; fastest where a step is cheap) or "process".
-        workers: number of worker processes; by default one a processor core.
-        wrappers: put around each environment, first one innermost.
+        workers: Number of worker processes; by default one per processor core.
+        time_limit: Seconds that a worker process may take over a step before it is replaced; `None` for no limit.
+        wrappers: Wrappers around each environment, first one innermost.
         autoreset_mode: "NextStep", "SameStep" or "Disabled".
-        kwargs: keyword arguments of the environment.
+        kwargs: Keyword arguments of the environment.
 
     Raises:
         gymnasium.error.Error: there is no such id.
@@ -50,24 +53,29 @@ def make_vec(
         raise InvalidOptionError(f"num_envs must be at least 1, got {num_envs}")
     make = env_maker(env_id, wrappers=wrappers, **kwargs)
     if kind == "process":
-        return ProcessVectorEnv([make] * num_envs, workers=workers, autoreset_mode=autoreset_mode)
+        return ProcessVectorEnv([make] * num_envs, workers, autoreset_mode, time_limit=time_limit)
     if kind != "in-process":
         raise InvalidOptionError(f'kind must be "in-process" or "process", got {kind!r}')
-    if workers is not None:
-        raise InvalidOptionError('workers is for kind="process"; environments in this process need none')
+    if workers is not None or time_limit is not None:
+        raise InvalidOptionError('workers and time_limit are for kind="process"; this process has no workers')
     return InProcessVectorEnv([make] * num_envs, autoreset_mode=autoreset_mode)
 
 
 def env_maker(
     env_id: str | EnvSpec, *, wrappers: Sequence[Wrap] = (), **kwargs: Any
 ) -> Callable[[], gymnasium.Env[Any, Any]]:
-    """A function that makes an environment, here or in any other process.
+    """A function that makes an environment of a registered id, here or in any other process.
 
     It carries the spec, not the id: a worker need not have run the code that registered the id.
 
     Raises:
         gymnasium.error.Error: there is no such id.
+        ModuleNotFoundError: the module named in "module:id" does not exist.
     """
+    if isinstance(env_id, str):
+        module, _, env_id = env_id.rpartition(":")
+        if module:
+            importlib.import_module(module)
     spec = copy.deepcopy(gymnasium.spec(env_id) if isinstance(env_id, str) else env_id)
     return partial(_make, spec, tuple(wrappers), kwargs)
 

@@ -11,7 +11,7 @@ from gymnasium import Space
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.vector.requests import Answer, Call, Failure, Reply, Request, Reset, Step, Value
+from textagent_gym.vector.messages import Answer, Call, Failure, Reply, Request, Reset, Step, Value
 from textagent_gym.vector.worker import MakeEnv
 from textagent_gym.vector.workers import Workers
 
@@ -21,12 +21,12 @@ class Received:
     """What one environment answered.
 
     Attributes:
-        slot: number of the environment.
-        observation: what it shows now.
-        reward: of the step; 0.0 after a reset.
-        terminated: the world ended.
-        truncated: the turn budget ran out, or the worker died (`info["worker_restarted"]`).
-        info: see `StepInfo`.
+        slot: Number of the environment.
+        observation: Text, or whatever else the environment shows now.
+        reward: Reward of the step; 0.0 after a reset.
+        terminated: Whether the world ended.
+        truncated: Whether the turn budget ran out, or the world broke (`info["broken"]` says why).
+        info: Infos, as `StepInfo` lists them.
     """
 
     slot: int
@@ -42,14 +42,16 @@ class ReadyFirstPool:
 
     `reset` and `send` return at once; `recv` returns whichever environment answers first. Nothing is reset on its own:
     whoever receives an end says what is played next. An environment's exception is raised by `recv`, with the
-    worker's traceback as its cause (a `WorkerError`, whose `slot` tells which environment); the pool goes on.
+    worker's traceback as its cause (a `WorkerError`, whose `slot` tells which environment); the pool remains usable.
 
     Args:
-        env_fns: functions that make the environments; for processes, sent to the workers with `cloudpickle`.
+        env_fns: Functions that make the environments; for processes, sent to the workers with `cloudpickle`.
         kind: "process", or "thread" for worlds that mostly wait (for a container, a server); what is in `info` must be
-            picklable with both. A worker process that dies is replaced and its running episodes are truncated.
-        workers: number of workers; by default one an environment. Environments that share one wait for each other.
-        context: how processes are started: "forkserver", "spawn" or "fork"; by default the first one that exists here.
+            picklable with both. A worker that dies is replaced and its running episodes are truncated.
+        workers: Number of workers; by default one per environment. Environments that share one wait for each other.
+        context: Start method of processes: "forkserver", "spawn" or "fork"; by default the first one that exists here.
+        time_limit: Seconds that an answer may take before the worker is replaced as if it had died; `None` for no
+            limit. A thread cannot be ended: it is left behind, and closes its environments when it returns.
 
     Raises:
         WorkerError: workers die again and again before they have made their environments.
@@ -73,8 +75,9 @@ class ReadyFirstPool:
         kind: Literal["process", "thread"] = "process",
         workers: int | None = None,
         context: str | None = None,
+        time_limit: float | None = None,
     ) -> None:
-        self._workers = Workers(env_fns, len(env_fns) if workers is None else workers, kind, context)
+        self._workers = Workers(env_fns, len(env_fns) if workers is None else workers, kind, context, time_limit)
         self._asked: set[int] = set()
         self._ready: deque[tuple[int, Reply]] = deque()
         self.num_envs = len(env_fns)
@@ -101,7 +104,7 @@ class ReadyFirstPool:
         self._ask(slot, Reset(seed, options))
 
     def send(self, slot: int, action: Any) -> None:
-        """Act in one environment; `recv` will return what came of it.
+        """Act in one environment; `recv` will return the outcome.
 
         Raises:
             gymnasium.error.AlreadyPendingCallError: its last answer has not been received.
@@ -112,10 +115,10 @@ class ReadyFirstPool:
         """The next answer of any environment that has been asked.
 
         Args:
-            timeout: in seconds; `None` waits for ever.
+            timeout: Seconds to wait at most; `None` waits for ever. Nothing is done to those who are late.
 
         Raises:
-            TimeoutError: no environment has answered in time; they are still at it.
+            TimeoutError: no environment has answered in time; they are still at it (see `restart`).
             gymnasium.error.NoAsyncCallError: no environment has been asked.
         """
         if not self._asked:
@@ -130,6 +133,15 @@ class ReadyFirstPool:
             reply.throw(slot)
         answer = cast(Answer, reply)
         return Received(slot, answer.observation, answer.reward, answer.terminated, answer.truncated, answer.info)
+
+    def restart(self, slot: int) -> None:
+        """Replace the worker of an environment that hangs; those that share the worker suffer the same.
+
+        It is as if the worker had died: a step under way, and the next step of any other running episode, answers
+        with a truncated episode and `info["broken"]`; a reset under way begins anew.
+        """
+        self._check(slot)
+        self._workers.restart(slot)
 
     def call(self, slot: int, name: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of one environment, such as `oracle` or `snapshot`, or read an attribute, and wait for it.
@@ -146,6 +158,10 @@ class ReadyFirstPool:
                 self._ready.extend(replies.items())
                 if reply is not None:
                     break
+        except BaseException:  # Ctrl-C: an answer that comes later would be taken for another one's.
+            self._workers.restart(slot)
+            self._ready.extend(item for item in self._workers.wait(0.0) if item[0] != slot)
+            raise
         finally:
             self._asked.discard(slot)
         if isinstance(reply, Failure):
@@ -163,9 +179,12 @@ class ReadyFirstPool:
         self.close()
 
     def _ask(self, slot: int, request: Request) -> None:
-        if not 0 <= slot < self.num_envs:
-            raise InvalidOptionError(f"slot must be from 0 to {self.num_envs - 1}, got {slot}")
+        self._check(slot)
         if slot in self._asked:
             raise AlreadyPendingCallError(f"Environment {slot} has been asked already: call recv first.", "recv")
         self._workers.send([(slot, request)])
         self._asked.add(slot)
+
+    def _check(self, slot: int) -> None:
+        if not 0 <= slot < self.num_envs:
+            raise InvalidOptionError(f"slot must be from 0 to {self.num_envs - 1}, got {slot}")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.vector.infos import batch_infos
-from textagent_gym.vector.requests import Answer, Call, Failure, Reply, Request, Reset, SetAttribute, Step, perform
+from textagent_gym.vector.messages import Answer, Call, Failure, Reply, Request, Reset, SetAttribute, Step, perform
 from textagent_gym.vector.worker import MakeEnv
 from textagent_gym.vector.workers import Workers, available_cores
 
@@ -48,6 +48,16 @@ class _VectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self._observations: list[Any] = [None] * self.num_envs
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)
 
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """Random generators of the environments; copies of them where they live in other processes."""
+        return self.get_attr("np_random")
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Seeds of the environments' random generators, as given to the last `reset` that had one."""
+        return self.get_attr("np_random_seed")
+
     @abstractmethod
     def _perform(self, requests: Sequence[tuple[int, Request]]) -> dict[int, Reply]:
         """Have every request done, in any order. Raises what an environment raised."""
@@ -61,24 +71,22 @@ class _VectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Begin an episode in every environment, or in some.
 
         Args:
-            seed: environment n is seeded with `seed + n`; or one seed for each.
-            options: for all environments, or a sequence with one for each. `{"reset_mask": mask}`, a bool array of
-                shape (num_envs,), resets only those where it is true, with the options that remain.
+            seed: First seed: environment n is seeded with `seed + n`; or a sequence with one for each.
+            options: Options for all environments, or a sequence with one for each. `{"reset_mask": mask}`, an array of
+                bools of shape (num_envs,), resets only those where it is true, with the options that remain.
 
         Returns:
-            the observations, a tuple of `num_envs` texts, and the infos, batched as Gymnasium does.
+            The observations, a tuple of `num_envs` texts, and the infos, batched as Gymnasium does.
 
         Raises:
-            InvalidOptionError: a sequence or mask has the wrong length.
+            InvalidOptionError: a sequence or mask has the wrong length, or a mask has no true value.
+            TypeError: a mask is not an array of bools.
         """
         mask = np.ones(self.num_envs, dtype=np.bool_)
         if isinstance(options, dict) and "reset_mask" in options:
             options = dict(options)
-            mask = np.asarray(options.pop("reset_mask"))
-            if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
-                raise InvalidOptionError(
-                    f"reset_mask must be a bool array of shape ({self.num_envs},) with a true value, got {mask!r}"
-                )
+            mask = options.pop("reset_mask")
+            self._check_mask(mask)
         if seed is None or isinstance(seed, int | np.integer):
             seeds = [None if seed is None else int(seed) + slot for slot in range(self.num_envs)]
         else:
@@ -96,10 +104,10 @@ class _VectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Act in every environment.
 
         Args:
-            actions: `num_envs` actions; for text any sequence or array of strings.
+            actions: Actions, one per environment; for text any sequence or array of strings.
 
         Returns:
-            observations, a tuple of `num_envs` texts; rewards, float64, terminations and truncations, bool, each of
+            Observations, a tuple of `num_envs` texts; rewards, float64, terminations and truncations, bool, each of
             shape (num_envs,); and infos, batched as Gymnasium does. What follows the end of an episode is
             Gymnasium's autoreset mode: "NextStep" (the next step resets and ignores the action), "SameStep" (the
             observation is the next episode's, the last one is in `infos["final_obs"]`) or "Disabled".
@@ -155,6 +163,20 @@ class _VectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             raise ClosedEnvironmentError("The environments have been closed.")
         return cast(dict[int, Answer], self._perform(requests))
 
+    def _check_mask(self, mask: Any) -> None:
+        # The words are Gymnasium's own, as are the types of the exceptions.
+        name = "`options['reset_mask']` must"
+        if not isinstance(mask, np.ndarray):
+            raise TypeError(f"{name} be a numpy array, got {type(mask)}")
+        if mask.shape != (self.num_envs,):
+            raise InvalidOptionError(f"{name} have shape `({self.num_envs},)`, got {mask.shape}")
+        if mask.dtype != np.bool_:
+            raise TypeError(f"{name} have `dtype=np.bool_`, got {mask.dtype}")
+        if not mask.any():
+            raise InvalidOptionError(
+                f"{name} contain a boolean array with at least one True value, got reset_mask={mask}"
+            )
+
     def _actions(self, actions: Any) -> Sequence[Any]:
         if isinstance(self.single_action_space, spaces.Text):
             if isinstance(actions, str):
@@ -164,7 +186,7 @@ class _VectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     def _one_each(self, name: str, values: Sequence[Any]) -> list[Any]:
         if len(values) != self.num_envs:
-            raise InvalidOptionError(f"{name} must have {self.num_envs} values, one an environment, got {len(values)}")
+            raise InvalidOptionError(f"{name} must have {self.num_envs} values, one per environment, got {len(values)}")
         return list(values)
 
     def _batch(self) -> Any:
@@ -178,7 +200,7 @@ class InProcessVectorEnv(_VectorEnv):
     """Environments that act one after the other, in this process: the least overhead where a step is fast.
 
     Args:
-        env_fns: functions that make the environments.
+        env_fns: Functions that make the environments.
         autoreset_mode: "NextStep", "SameStep" or "Disabled"; see `step`.
 
     Example:
@@ -214,16 +236,19 @@ class InProcessVectorEnv(_VectorEnv):
 class ProcessVectorEnv(_VectorEnv):
     """Environments in worker processes, several in each: for worlds whose step costs more than a message (0.1 ms).
 
-    A worker that dies in mid-episode is replaced: its episodes are truncated, with their last observation and
-    `info["worker_restarted"]`, and the others go on unharmed. An environment's exception is raised here, with the
-    worker's traceback as its cause. A step that was interrupted (Ctrl-C) leaves the episodes where they are; reset.
+    A worker that dies in mid-episode, or answers too late, is replaced: its episodes are truncated, with their last
+    observation, reward 0.0 and the reason in `info["broken"]`, and the others continue unharmed. An environment's
+    exception is raised here, with the worker's traceback as its cause. After a step that was interrupted (Ctrl-C),
+    call `reset`; a worker that still hangs is replaced then.
 
     Args:
-        env_fns: functions that make the environments; sent to the workers with `cloudpickle`.
-        workers: number of processes; by default one a processor core, at most one an environment.
+        env_fns: Functions that make the environments; sent to the workers with `cloudpickle`.
+        workers: Number of processes; by default one per processor core, at most one per environment.
         autoreset_mode: "NextStep", "SameStep" or "Disabled"; see `step`.
         context: "forkserver", "spawn" or "fork"; by default the first one that exists here. As always with the first
             two, a script starts what it does under `if __name__ == "__main__":`.
+        time_limit: Seconds that a worker may take over a step, or a reset, of all its environments; `None` for no
+            limit. No argument of `step`, since Gymnasium's wrappers would not pass it.
 
     Raises:
         WorkerError: workers die again and again before they have made their environments.
@@ -243,9 +268,10 @@ class ProcessVectorEnv(_VectorEnv):
         workers: int | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         context: str | None = None,
+        time_limit: float | None = None,
     ) -> None:
         count = min(len(env_fns), available_cores()) if workers is None else workers
-        self._workers = Workers(env_fns, count, "process", context)
+        self._workers = Workers(env_fns, count, "process", context, time_limit)
         try:
             self._describe(self._workers.spaces, self._workers.metadata, self._workers.render_mode, autoreset_mode)
         except BaseException:
@@ -254,7 +280,7 @@ class ProcessVectorEnv(_VectorEnv):
 
     @property
     def worker_pids(self) -> tuple[int | None, ...]:
-        """Process ids of the workers, in the order of their environments."""
+        """Process ids of the workers, in the order of their environments; a replaced worker has another one."""
         return self._workers.pids
 
     def _perform(self, requests: Sequence[tuple[int, Request]]) -> dict[int, Reply]:

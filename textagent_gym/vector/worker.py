@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium
 from gymnasium import Space
 
-from textagent_gym.vector.requests import Failure, Reply, Request, perform
+from textagent_gym.vector.messages import Failure, Reply, Request, perform
 
 Connection = connections.Connection
 MakeEnv = Callable[[], gymnasium.Env[Any, Any]]
@@ -50,9 +50,9 @@ def serve(connection: Connection, make_envs: bytes | list[tuple[int, MakeEnv]]) 
     """Answer until the other end is closed.
 
     Args:
-        connection: every message is a list of (slot, request), answered by one message, a list of (slot, reply).
+        connection: Pipe to the owner. Every message is a list of (slot, request), answered by a list of (slot, reply).
             The empty list says goodbye.
-        make_envs: list of (slot, function that makes its environment), pickled for another process.
+        make_envs: List of (slot, function that makes its environment), pickled for another process.
     """
     envs: dict[int, gymnasium.Env[Any, Any]] = {}
     try:

@@ -149,12 +149,16 @@ class ALFWorldRoomEnv(ALFWorldEnv):
     Rooms without end, furnished like the official ones: what stands there, what lies where and what is asked for follow
     the statistics of the official training games.
 
+    ## Difficulty
     | axis | knob | range |
     | --- | --- | --- |
     | `state_size` | `receptacles` | 3 to 100 |
     | `action_size` | `objects` | 1 to 300 |
     | `solution_length` | `solution_length` | exact; set by the task types, `place` and `goals` otherwise |
     | | `exploration` | expected turns of a systematic searcher, (least, most) |
+
+    ## Registered ids
+    `textagent/ALFWorld-v0`: 15 receptacles, 25 objects.
 
     Args:
         dialect: "move" or "put".
@@ -203,6 +207,12 @@ class ALFWorldRoomEnv(ALFWorldEnv):
 class ALFWorldOfficialEnv(ALFWorldEnv):
     """## Official games
     The games of ALFWorld's release.
+
+    ## Difficulty
+    As the release has it: each game's complexity is measured. `task_types` chooses among them.
+
+    ## Registered ids
+    `textagent/ALFWorld-official-v0`
 
     Args:
         data: folder that holds them; by default what `ALFWORLD_DATA` names, or where upstream downloads them to.

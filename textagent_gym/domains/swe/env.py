@@ -364,11 +364,15 @@ class SWERepairEnv(SWEEnv[SWETask]):
     Mistakes put into real packages, kept where one to ten of their tests notice. The package `measures` comes with the
     suite; the others are fetched from the package index when they are first played, and checked.
 
+    ## Difficulty
     | axis | knob | values |
     | --- | --- | --- |
     | `state_size` | `packages` | 239 to 117,226 lines of code; `state_size=(least, most)` chooses by lines |
     | `action_size` | `tools` | "shell", "edit", "all" |
     | `solution_length` | `mutants` | 1 to 5 independent mistakes |
+
+    ## Registered ids
+    `textagent/SWE-v0`: the package `measures`, which comes with the suite.
 
     Args:
         packages: names of packages (see `textagent_gym.domains.swe.packages.PACKAGES`), "all", or paths of folders.

@@ -79,6 +79,12 @@ class TextWorldEnv(TextEnv[TextWorldTask]):
     | `action_size` | `objects` | 1 to 40 |
     | `solution_length` | `quest_length` | 1 to 20, exact |
 
+    ## Registered ids
+    `textagent/TextWorld-v0` takes every argument. `textagent/TextWorld-wW-oO-qQ-v0` are the sizes of arXiv 2510.01132:
+    W rooms (2, 4 or 8), O objects (3, 6 or 12) and a shortest solution of Q actions (4, 8 or 12). Upstream's own
+    challenges are `textagent/TextWorldSimple-v0`, `textagent/TextWorldCooking-v0`,
+    `textagent/TextWorldCoinCollector-v0` and `textagent/TextWorldTreasureHunter-v0`.
+
     Args:
         game: "custom", "simple", "cooking", "coin_collector", "treasure_hunter" or "files".
         goal: how much the goal tells: "detailed" (each step), "brief" (what shall hold in the end) or "none".

@@ -30,11 +30,15 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
     An instance of SWE-Gym, SWE-bench or a data set of their form: its issue, its repository as its image holds it, and
     its own tests, read by swebench. The image is run by Docker or Podman, without a network.
 
+    ## Difficulty
     | axis | what it is | |
     | --- | --- | --- |
     | `state_size` | lines that the instance's own repair changes | measured, not chosen |
     | `action_size` | `tools` | "shell", "edit", "all" |
     | `solution_length` | places that the repair changes, and one | measured, not chosen |
+
+    ## Registered ids
+    `textagent/SWE-Gym-v0` for training, `textagent/SWE-bench-v0` (SWE-bench Verified) for testing.
 
     Args:
         rows: a `.jsonl`, `.json` or `.parquet` file, or the name of a data set for `datasets.load_dataset`.

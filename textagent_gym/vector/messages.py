@@ -86,10 +86,10 @@ class Failure:
 
     def throw(self, slot: int) -> None:
         """Raise the exception where the caller is, with the traceback from where it happened as its cause."""
-        told = WorkerError(f"environment {slot} raised in its worker:\n{self.trace}", slot)
+        cause = WorkerError(f"environment {slot} raised in its worker:\n{self.trace}", slot)
         if self.error is None:
-            raise told
-        raise self.error from told
+            raise cause
+        raise self.error from cause
 
 
 Request = Reset | Step | Call | SetAttribute
