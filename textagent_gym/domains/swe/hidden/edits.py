@@ -49,14 +49,35 @@ def learnt(statement: str) -> tuple[Edit, ...]:
     return tuple(edit for edit in edits if all(_does(edit, shown, right) for shown, right in pairs))
 
 
+@lru_cache(maxsize=64)
+def asked(statement: str) -> tuple[Any, ...]:
+    """What a statement asks for: the literals that its assertions compare something with.
+
+    >>> asked("assert f(2) == 3")
+    (3,)
+    """
+    values = []
+    for test in _assertions(statement):
+        if isinstance(test, ast.Compare):
+            with contextlib.suppress(ValueError, TypeError):
+                values.append(ast.literal_eval(test.comparators[-1]))
+    return tuple(values)
+
+
 def _pairs(statement: str) -> Iterator[tuple[Any, Any]]:
     """What stands on both sides of the comparisons of literals."""
+    for test in _assertions(statement):
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            with contextlib.suppress(ValueError, TypeError):
+                yield ast.literal_eval(test.left), ast.literal_eval(test.comparators[0])
+
+
+def _assertions(statement: str) -> Iterator[ast.expr]:
+    """What the lines of a statement assert, comments included."""
     for line in statement.splitlines():
         text = line.strip().removeprefix("#").strip().removeprefix("AssertionError:").strip()
-        with contextlib.suppress(SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
-            test = ast.parse(text).body[0]
-            if isinstance(test, ast.Assert) and isinstance(test.test, ast.Compare) and len(test.test.ops) == 1:
-                yield ast.literal_eval(test.test.left), ast.literal_eval(test.test.comparators[0])
+        with contextlib.suppress(SyntaxError, ValueError, MemoryError, RecursionError):
+            yield from (node.test for node in ast.parse(text).body if isinstance(node, ast.Assert))
 
 
 def _does(edit: Edit, shown: Any, right: Any) -> bool:

@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, value
-from textagent_gym.domains.swe.hidden.edits import Edit, learnt
+from textagent_gym.domains.swe.hidden.edits import Edit, asked, learnt
 from textagent_gym.domains.swe.hidden.versions import Version
 from textagent_gym.domains.swe.hidden.witness import words
 
@@ -227,6 +227,8 @@ def _fill(values: Iterable[Guess], theirs: Sequence[Guess], width: int) -> Itera
 def _values(version: Version, theirs: Sequence[Guess], known: Knowledge) -> Iterator[tuple[str, Iterable[Guess]]]:
     """Values that rules offer in the place of others."""
     inputs = _literals(version.text)
+    for number, each in enumerate(asked(known.statement)):
+        yield f"asked for {number}", [words(each)]
     yield "the statement", _literals(known.statement)
     yield "an input", inputs
     for place in (0, 1, 2, -1):

@@ -272,7 +272,8 @@ def _together(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
     alike: dict[object, list[_Candidate]] = {}
     for each in candidates:
         surroundings = each.version.text if each.version.fixtures else each.probe.surroundings
-        alike.setdefault((each.version.file, each.version.owner, surroundings), []).append(each)
+        version = each.version  # The sites of one probe stand for those of all.
+        alike.setdefault((version.file, version.owner, version.sites, surroundings), []).append(each)
     for found in alike.values():
         for start in range(0, len(found), _MOST_TOGETHER):
             yield found[start : start + _MOST_TOGETHER]
