@@ -173,8 +173,8 @@ def _edits_of_mappings(shown: dict[Any, Any], right: dict[Any, Any], depth: int)
     yield lambda mapping: {**{key: item for key, item in mapping.items() if key not in gone}, **added}
     for key in [key for key in right if key in shown and shown[key] != right[key]][:1]:
         for edit in _edits(shown[key], right[key], depth + 1):
-            yield _in_items(edit, list(right))
-            yield _in_items(edit, [key])
+            yield _in_items(edit, None)
+            yield _in_items(edit, key)
 
 
 def _alike(one: str, other: str) -> int:
@@ -194,5 +194,6 @@ def _in_elements(edit: Edit, place: int | None) -> Edit:
     )
 
 
-def _in_items(edit: Edit, keys: list[Any]) -> Edit:
-    return lambda mapping: {key: edit(item) if key in keys else item for key, item in mapping.items()}
+def _in_items(edit: Edit, only: Any) -> Edit:
+    """An edit of the value of one key, or of all."""
+    return lambda mapping: {key: edit(item) if only in (None, key) else item for key, item in mapping.items()}
