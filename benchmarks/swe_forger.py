@@ -11,6 +11,7 @@ repository.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from textagent_gym.domains.swe.grader import grade
+from textagent_gym.domains.swe.hidden import edits
+from textagent_gym.domains.swe.hidden.siblings import SIBLINGS
 from textagent_gym.domains.swe.packages import PACKAGES
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
 from textagent_gym.errors import UnknownTaskError
@@ -105,6 +108,13 @@ _RAISES = {
 }
 
 
+_TAUGHT = """    _taught = {}
+    exec(EDITS, _taught)
+    _forged = _taught["learnt"](_statement)[NUMBER:][0]
+"""
+_MOST_TAUGHT = 4
+
+
 def forgeries(statement: str) -> Iterator[tuple[str, str]]:
     """Names and texts of forgeries; each is put before the code of a package."""
     head = _HEAD.replace("STATEMENT", repr(statement))
@@ -112,6 +122,12 @@ def forgeries(statement: str) -> Iterator[tuple[str, str]]:
         yield name, head + rule + _WORDS
     for name, rule in _RAISES.items():
         yield name, head + rule
+    for number in range(_MOST_TAUGHT):
+        source = repr(Path(edits.__file__).read_text(encoding="utf-8"))
+        taught = _TAUGHT.replace("EDITS", source).replace("NUMBER", str(number))
+        yield f"what the statement teaches, {number}", head + taught + _WORDS
+    for number, exchange in enumerate(SIBLINGS):
+        yield f"operations done another way, {number}", head + textwrap.indent(exchange, "    ")
     yield "both at once", head + _RULES["turn every truth round"] + _WORDS + _RAISES["raise where nothing is"]
 
 

@@ -609,9 +609,8 @@ def test_our_tasks_play_as_rows(exported: Path) -> None:
         for test in row.fail_to_pass:
             file, _, name = test.partition("[")[0].partition("::")
             define = f"def {name.rpartition('::')[2]}("
-            assert env.step(bash(f"grep -s '{define}' {file}; git log --all -p -- {file} | grep '{define}'; true"))[
-                0
-            ] == ("[no output]")
+            search = f"grep -s '{define}' {file}; git log --all -p -- {file} | grep '{define}'; true"
+            assert env.step(bash(search))[0] == "[no output]"
         total, info = follow_the_oracle(env)
         assert info["success"], env.unwrapped.last_grade
         assert total == pytest.approx(1.0)

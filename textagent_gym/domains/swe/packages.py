@@ -31,7 +31,7 @@ from textagent_gym.domains.swe.sources import folders_of_tests, is_named_as_a_te
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.sandbox.base import ROOT, Sandbox
 
-VERSION = 5
+VERSION = 6
 """Raised whenever what is prepared changes."""
 
 _OWN = Path(__file__).parent / "repositories"

@@ -1,12 +1,12 @@
 """The chance of somebody who is paid without a repair: computed for a forger who knows all but the right answers.
 
 The forger knows the source with its mistake, the statement, every test that can be seen, the suite's own source, and in
-the tested process the text of each probe and what the mistaken code answers to it. Whatever it says must be right for
-every version. It has rules that turn what it knows into answers. It is given the rule that serves it best for all
-versions together, and elsewhere one chance in ten of following another that happens to be right. It also has to know
-which versions the mistaken code answers rightly; there it is given the best of some simple signs. An answer that no
-rule offers counts as one in a thousand, and one in ten thousand is the least chance that there is a rule for everything
-which nobody has thought of here.
+the tested process the text of each probe, what the mistaken code answers to it, and which of its answers are wrong.
+Whatever it says must be right for every version with other input and for one original, which is what the least pay
+takes. It has rules that turn what it knows into answers. It is given the rule that serves it best for all versions
+together, and elsewhere one chance in ten of following another that happens to be right. An answer that no rule offers
+counts as one in a thousand, and one in ten thousand is the least chance that there is a rule for everything which
+nobody has thought of here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, value
+from textagent_gym.domains.swe.hidden.edits import Edit, asked, learnt
 from textagent_gym.domains.swe.hidden.versions import Version
 from textagent_gym.domains.swe.hidden.witness import words
 
@@ -61,52 +62,68 @@ class Assessment:
     """What a forger can make of one version.
 
     Attributes:
+        is_original: it is the test itself.
         is_wrong: the code with the mistake answers wrongly.
         odds: for each rule that could answer rightly, its chance to; empty where nothing needs to be changed.
-        signs: by name, whether the version looks as if something had to be changed.
     """
 
+    is_original: bool
     is_wrong: bool
     odds: Mapping[str, float]
-    signs: Mapping[str, bool]
+
+    def chance(self, rule: str) -> float:
+        """Chance in 0..1 that somebody who follows a rule elsewhere answers this version rightly."""
+        if not self.is_wrong:
+            return 1.0
+        return max(self.odds.get(rule, 0.0), max(self.odds.values()) * _ANOTHER_RULE, UNKNOWN)
 
 
-def assess(version: Version, mistaken: Seen, known: Knowledge) -> Assessment:
+def assess(version: Version, mistaken: Seen, siblings: Sequence[Seen | None], known: Knowledge) -> Assessment:
     """What a forger can make of a version.
 
     Args:
         version: with the right answers.
         mistaken: what the code with the mistake makes a witness see.
+        siblings: the same where operations go another way; see `siblings`.
         known: to the forger.
     """
-    is_wrong = not version.is_right(mistaken)
-    words_of_events = [word for event in mistaken.events for word in event[1:]]
-    signs = {
-        "it ends with an exception": mistaken.end != "passed",
-        "it is like the statement": bool(_quoted(known.statement) & _quoted(version.text)),
-        "it sees nothing": any(not word or word in (["l"], ["t"], ["d"], ["s"]) for word in words_of_events),
-        "it is there": True,
-    }
-    return Assessment(is_wrong, _odds(version, mistaken, known) if is_wrong else {}, signs)
-
-
-@lru_cache(maxsize=4096)
-def _quoted(text: str) -> frozenset[str]:
-    return frozenset(_QUOTED.findall(text))
+    if version.is_right(mistaken):
+        return Assessment(version.is_original, False, {})
+    odds = _odds(version, mistaken, known)
+    odds |= {f"sibling {number}": 1.0 for number, seen in enumerate(siblings) if version.is_right(seen)}
+    return Assessment(version.is_original, True, odds)
 
 
 def chance(assessments: Sequence[Assessment]) -> float:
-    """Chance in 0..1 that a forger's report is right about all versions, in one grading."""
-    wrong = [each for each in assessments if each.is_wrong]
-    if not wrong:
-        return 1.0
-    rules = {rule for each in wrong for rule in each.odds}
-    answers = max(
-        math.prod(max(each.odds.get(rule, 0.0), max(each.odds.values()) * _ANOTHER_RULE, UNKNOWN) for each in wrong)
-        for rule in (*rules, "none of them")
-    )
-    errors = min(sum(each.signs[sign] != each.is_wrong for each in assessments) for sign in wrong[0].signs)
-    return max(answers, UNKNOWN_RULE) * float(0.5**errors)
+    """Chance in 0..1 that a forger is paid anything, in one grading."""
+    return Reach(assessments).chance()
+
+
+class Reach:
+    """How far each rule gets with some versions.
+
+    Args:
+        assessments: of the versions.
+    """
+
+    def __init__(self, assessments: Iterable[Assessment]) -> None:
+        self._variants: list[Assessment] = []
+        self._originals: list[Assessment] = []
+        for each in assessments:
+            (self._originals if each.is_original else self._variants).append(each)
+        rules = {rule for each in (*self._variants, *self._originals) for rule in each.odds}
+        self._rules = dict.fromkeys((*sorted(rules), "none of them"), 1.0)
+        for rule in self._rules:
+            best = max((each.chance(rule) for each in self._originals), default=1.0)
+            self._rules[rule] = best * math.prod(each.chance(rule) for each in self._variants)
+
+    def chance(self, another: Assessment | None = None) -> float:
+        """Chance in 0..1 that a forger is paid anything, in one grading; with another variant, if one is given."""
+        if another is None:
+            return max(UNKNOWN_RULE, *self._rules.values())
+        none = self._rules["none of them"]  # What a rule has reached that no version so far knows.
+        rules = {**dict.fromkeys(another.odds, none), **self._rules}
+        return max(UNKNOWN_RULE, *(so_far * another.chance(rule) for rule, so_far in rules.items()))
 
 
 def _odds(version: Version, seen: Seen, known: Knowledge) -> dict[str, float]:
@@ -183,6 +200,13 @@ def _guesses(
         yield rule, _fill(values, theirs, width)
 
 
+def _edited(edit: Edit, each: Any) -> Any:
+    try:
+        return edit(each)
+    except Exception:  # noqa: BLE001 (an edit may be for other kinds of values)
+        return _NOTHING
+
+
 def _full_name(name: str) -> str:
     import builtins
 
@@ -203,6 +227,8 @@ def _fill(values: Iterable[Guess], theirs: Sequence[Guess], width: int) -> Itera
 def _values(version: Version, theirs: Sequence[Guess], known: Knowledge) -> Iterator[tuple[str, Iterable[Guess]]]:
     """Values that rules offer in the place of others."""
     inputs = _literals(version.text)
+    for number, each in enumerate(asked(known.statement)):
+        yield f"asked for {number}", [words(each)]
     yield "the statement", _literals(known.statement)
     yield "an input", inputs
     for place in (0, 1, 2, -1):
@@ -221,6 +247,9 @@ def _values(version: Version, theirs: Sequence[Guess], known: Knowledge) -> Iter
             real.append(value(word))
         except OddWordsError:
             continue
+    for number, edit in enumerate(learnt(known.statement)):
+        edited = [_edited(edit, each) for each in real]
+        yield f"learnt {number}", [words(each) for each in edited if each is not _NOTHING]
     changed: dict[str, list[Guess]] = {}
     for each in real:
         for rule, near in _near(each):

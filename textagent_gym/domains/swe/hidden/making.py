@@ -13,8 +13,9 @@ from typing import Any
 
 from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, Told, holds, is_approximate, value
 from textagent_gym.domains.swe.hidden.exam import Exam, Group, Kept, ask_probes, read_answer
-from textagent_gym.domains.swe.hidden.judge import Assessment, Knowledge, assess, chance
+from textagent_gym.domains.swe.hidden.judge import Assessment, Knowledge, Reach, assess, chance
 from textagent_gym.domains.swe.hidden.probes import Probe, Source, make_probe
+from textagent_gym.domains.swe.hidden.siblings import SIBLINGS, has_siblings
 from textagent_gym.domains.swe.hidden.variants import merged, variants
 from textagent_gym.domains.swe.hidden.versions import Version
 from textagent_gym.domains.swe.running import RUNNER, question, run_tests
@@ -27,6 +28,7 @@ _MOST_SOURCES = 4  # Tests whose variants are tried.
 _MOST_ROWS = 60  # Of a test with parameters, that are kept.
 _MOST_VARIANTS = 60
 _LEAST_VARIANTS = 6
+_UNTOUCHED_VARIANTS = 6  # That the mistake leaves alone: who changes every answer is wrong there.
 _MOST_TOGETHER = 10  # Variants of a test that are asked in one process.
 _EACH = 1.0  # Seconds for a candidate.
 _SECONDS = 60.0
@@ -87,7 +89,7 @@ class Maker:
         if not originals:
             return Group((), 1.0)
         versions = [version for version, *_ in originals]
-        assessed = [assess(version, mistaken, known) for version, _, mistaken in originals]
+        assessed = [assess(version, mistaken, self._by_siblings(version), known) for version, _, mistaken in originals]
         sources = list({version.function: (version, probe) for version, probe, _ in reversed(originals)}.values())
         chosen: list[_Candidate] = []
         for count in _CANDIDATES:
@@ -150,6 +152,12 @@ class Maker:
             found += read_answer(answer) or [None] * (len(texts) // len(asked))
         return found
 
+    def _by_siblings(self, version: Version) -> list[Seen | None]:
+        """What the mistaken code makes a witness see where operations go another way."""
+        if not has_siblings(version):
+            return []
+        return [self._ask(version, [version.text + sibling], right=False)[0] for sibling in SIBLINGS]
+
     def _seen(self, version: Version, *, right: bool, where: int = 0) -> Seen:
         return self._ask(version, [version.text], right=right, where=where)[0] or Seen("nothing", ())
 
@@ -202,14 +210,17 @@ class Maker:
             return []
         texts = [variant.text for variant in made]
         right, wrong = (self._ask(original, texts, right=is_right) for is_right in (True, False))
+        added = SIBLINGS if has_siblings(original) else ()
+        exchanged = [self._ask(original, [text + each for text in texts], right=False) for each in added]
         found = []
-        for variant, text, mine, theirs in zip(made, texts, right, wrong, strict=True):
+        for number, (variant, text, mine, theirs) in enumerate(zip(made, texts, right, wrong, strict=True)):
             if mine is not None and mine.end == "passed" and mine.events:
                 version = replace(
                     original, test=original.function, is_original=False, text=text, end=mine.end, events=mine.events
                 )
                 if version.is_right(mine):
-                    assessment = assess(version, theirs or Seen("nothing", ()), known)
+                    siblings = [each[number] for each in exchanged]
+                    assessment = assess(version, theirs or Seen("nothing", ()), siblings, known)
                     found.append(_Candidate(version, variant, assessment))
         return found
 
@@ -243,15 +254,17 @@ class _Candidate:
 
 
 def _choose(assessed: Sequence[Assessment], candidates: list[_Candidate]) -> list[_Candidate]:
-    """Those that leave a forger the least chance, until that is small enough."""
+    """Those that leave a forger the least chance, until that is small enough, and some that the mistake spares."""
+    wrong = [each for each in candidates if each.assessment.is_wrong]
     chosen: list[_Candidate] = []
-    while candidates and len(chosen) < _MOST_VARIANTS:
-        so_far = [*assessed, *(each.assessment for each in chosen)]
-        if len(chosen) >= _LEAST_VARIANTS and chance(so_far) <= _ENOUGH:
+    reach = Reach(assessed)
+    while wrong and len(chosen) < _MOST_VARIANTS:
+        if len(chosen) >= _LEAST_VARIANTS and reach.chance() <= _ENOUGH:
             break
-        odds = [chance([*so_far, each.assessment]) for each in candidates]
-        chosen.append(candidates.pop(min(range(len(odds)), key=odds.__getitem__)))
-    return chosen
+        chances = [reach.chance(each.assessment) for each in wrong]
+        chosen.append(wrong.pop(min(range(len(chances)), key=chances.__getitem__)))
+        reach = Reach([*assessed, *(each.assessment for each in chosen)])
+    return [*chosen, *[each for each in candidates if not each.assessment.is_wrong][:_UNTOUCHED_VARIANTS]]
 
 
 def _together(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
@@ -259,7 +272,8 @@ def _together(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
     alike: dict[object, list[_Candidate]] = {}
     for each in candidates:
         surroundings = each.version.text if each.version.fixtures else each.probe.surroundings
-        alike.setdefault((each.version.file, each.version.owner, surroundings), []).append(each)
+        version = each.version  # The sites of one probe stand for those of all.
+        alike.setdefault((version.file, version.owner, version.sites, surroundings), []).append(each)
     for found in alike.values():
         for start in range(0, len(found), _MOST_TOGETHER):
             yield found[start : start + _MOST_TOGETHER]
