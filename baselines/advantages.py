@@ -45,8 +45,8 @@ def grpo(rollouts: Rollouts) -> Credit:
         GroupTooSmallError: a group has one episode only.
 
     Example:
-        >>> one_turn_each = Rollouts(np.array([[1.0], [0.0]]), np.array([1, 1]), np.array([0, 0]), np.array([True, True]))
-        >>> grpo(one_turn_each).advantages.round(2).tolist()
+        >>> rewards, one, same = np.array([[1.0], [0.0]]), np.array([1, 1]), np.array([0, 0])
+        >>> grpo(Rollouts(rewards, lengths=one, groups=same, terminated=one > 0)).advantages.round(2).tolist()
         [[0.71], [-0.71]]
     """
 

@@ -69,7 +69,13 @@ def find_checkpoint(run: Path) -> Checkpoint | None:
 
 
 def save_checkpoint(
-    run: Path, iteration: int, optimizer: Any, schedule: Any, save_policy: Callable[[Path], None], critic: Any = None
+    run: Path,
+    iteration: int,
+    *,
+    optimizer: Any,
+    schedule: Any,
+    save_policy: Callable[[Path], None],
+    critic: Any = None,
 ) -> None:
     """Write a checkpoint, as a whole or not at all.
 

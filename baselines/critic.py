@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModelForTokenClassification, PreTrainedModel
+from transformers import AutoConfig, AutoModelForTokenClassification, PreTrainedModel
 
 from baselines.rollouts import Array, Level
 from baselines.trajectory import Trajectory
@@ -15,8 +15,10 @@ from baselines.trajectory import Trajectory
 
 def load_critic(name_or_path: str) -> PreTrainedModel:
     """The critic in a folder; or one that begins with a policy's weights, and with the estimate 0 everywhere."""
+    config = AutoConfig.from_pretrained(name_or_path, num_labels=1)
+    config.classifier_dropout = 0.0  # What was collected and what is learned are estimates of the same function.
     model, loading = AutoModelForTokenClassification.from_pretrained(
-        name_or_path, num_labels=1, classifier_dropout=0.0, hidden_dropout=0.0, output_loading_info=True
+        name_or_path, config=config, output_loading_info=True
     )
     for name, parameter in model.named_parameters():
         if name in loading["missing_keys"]:

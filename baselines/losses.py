@@ -47,9 +47,7 @@ def ppo_clip(
     return -torch.minimum(ratio * advantages, bounded * advantages)
 
 
-def clipped(
-    log_probs: torch.Tensor, old_log_probs: torch.Tensor, *, clip_low: float, clip_high: float
-) -> torch.Tensor:
+def clipped(log_probs: torch.Tensor, old_log_probs: torch.Tensor, *, clip_low: float, clip_high: float) -> torch.Tensor:
     """1 per token whose probability ratio is outside the bounds of `ppo_clip`, else 0; a measurement, not a loss."""
     ratio = (log_probs - old_log_probs).detach().exp()
     return ((ratio < 1 - clip_low) | (ratio > 1 + clip_high)).float()

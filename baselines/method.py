@@ -1,6 +1,6 @@
 """What makes a method: how steps are credited, and the loss per token. The loop knows nothing else of it.
 
-    collect -> Rollouts -> method.advantages -> Credit -> Forward (what a microbatch holds) -> method.loss -> Losses
+collect -> Rollouts -> method.advantages -> Credit -> Forward (what a microbatch holds) -> method.loss -> Losses
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Episodes as arrays: all that an advantage may depend on.
 
-An episode is a row of *steps*. A step is a turn, or, for methods that tell the tokens of a turn apart, one sampled token:
+An episode is a row of *steps*. A step is a turn, or, for methods that tell a turn's tokens apart, one sampled token:
 
     level "turn"     turn 1          turn 2              level "token"    t t t t t t t t t t
     rewards            r1              r2                rewards          0 0 0 0 r1 0 0 0 0 r2

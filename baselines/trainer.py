@@ -220,7 +220,12 @@ class _Run:
             learner = self.learner
             critic = None if learner.critic is None else self.accelerator.unwrap_model(learner.critic)
             save_checkpoint(
-                self.folder, self.iteration, learner.optimizer, learner.schedule, self._save_policy, critic
+                self.folder,
+                self.iteration,
+                optimizer=learner.optimizer,
+                schedule=learner.schedule,
+                save_policy=self._save_policy,
+                critic=critic,
             )
         self.accelerator.wait_for_everyone()
 
@@ -266,4 +271,3 @@ class _Run:
     def _save_policy(self, folder: Path) -> None:
         self.accelerator.unwrap_model(self.learner.policy).save_pretrained(folder)
         self.chat.save(folder)
-

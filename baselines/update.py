@@ -4,9 +4,9 @@
     process 1   forward backward | forward backward | forward backward -- gradients are averaged -- clip -- step
                                                       (the last pass sends the gradients)
 
-Every process makes the same number of passes, because each waits for the others in its last one; who has nothing to learn
-from reads an idle batch, whose loss is 0. A token counts the same wherever it was sampled: losses are divided by the
-number of tokens (or episodes) of all processes.
+Every process makes the same number of passes, because each waits for the others in its last one; who has nothing to
+learn from reads an idle batch, whose loss is 0. A token counts the same wherever it was sampled: losses are divided by
+the number of tokens (or episodes) of all processes.
 """
 
 from __future__ import annotations
@@ -68,6 +68,18 @@ class _Everyone:
     place: Counts
 
 
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """What one iteration teaches: this process's episodes, and what is known of those of all processes."""
+
+    learner: Learner
+    method: Method
+    config: TrainerConfig
+    trajectories: Sequence[Trajectory]
+    everyone: _Everyone
+    credit: Credit
+
+
 def update(
     learner: Learner, method: Method, config: TrainerConfig, trajectories: Sequence[Trajectory], seed: int
 ) -> dict[str, float]:
@@ -83,6 +95,7 @@ def update(
     if not len(everyone.tokens):
         return {"loss": 0.0, "gradient_norm": 0.0}
     credit = method.advantages(everyone.rollouts)
+    lesson = _Lesson(learner, method, config, trajectories, everyone, credit)
     random = np.random.default_rng(seed)
     metrics: list[dict[str, float]] = []
     for _ in range(config.epochs):
@@ -90,7 +103,7 @@ def update(
             # Episodes without advantage teach most methods nothing.
             members = [int(i) for i in part if method.learns_from_all or credit.advantages[i].any()]
             if members:
-                metrics.append(_step(learner, method, config, trajectories, everyone, credit, members))
+                metrics.append(_step(lesson, members))
     if not metrics:
         return {"loss": 0.0, "gradient_norm": 0.0}
     return {name: float(np.mean([one[name] for one in metrics])) for name in metrics[0]}
@@ -121,16 +134,9 @@ def _share(trajectories: Sequence[Trajectory], rollouts: Rollouts, smallest_grou
     return _Everyone(rollouts.select(rows), tokens[rows], process[rows], place[rows])
 
 
-def _step(
-    learner: Learner,
-    method: Method,
-    config: TrainerConfig,
-    trajectories: Sequence[Trajectory],
-    everyone: _Everyone,
-    credit: Credit,
-    members: list[int],
-) -> dict[str, float]:
+def _step(lesson: _Lesson, members: list[int]) -> dict[str, float]:
     """One update of the weights from some of the episodes of all processes."""
+    learner, method, config, everyone = lesson.learner, lesson.method, lesson.config, lesson.everyone
     accelerator = learner.accelerator
     tokens = int(everyone.tokens[members].sum())
     steps = int(everyone.rollouts.lengths[members].sum())
@@ -138,18 +144,18 @@ def _step(
     passes = -(-int(most) // config.microbatch)
     mine = [i for i in members if everyone.process[i] == accelerator.process_index]
     # Episodes of similar length go together, so that little is padded; the gradient is the same.
-    order = sorted(mine, key=lambda i: len(trajectories[everyone.place[i]].ids))
+    order = sorted(mine, key=lambda i: len(lesson.trajectories[everyone.place[i]].ids))
     models = [model for model in (learner.policy, learner.critic) if model is not None]
     sums: dict[str, float] = {}
     for number in range(passes):
         rows = order[number * config.microbatch : (number + 1) * config.microbatch]
-        some = [trajectories[everyone.place[i]] for i in rows]
+        some = [lesson.trajectories[everyone.place[i]] for i in rows]
         batch = (collate(some, method.level) if some else idle_batch()).to(accelerator.device)
         with ExitStack() as unsynchronised:
             if number + 1 < passes:
                 for model in models:
                     unsynchronised.enter_context(accelerator.no_sync(model))
-            forward = _forward(learner, config, batch, everyone.rollouts, credit, rows)
+            forward = _forward(lesson, batch, rows)
             losses = method.loss(forward)
             share = float(forward.mask.sum()) / tokens if config.aggregation == "token" else len(rows) / len(members)
             constant = float(config.max_action_tokens)
@@ -170,12 +176,11 @@ def _step(
     return {**sums, "gradient_norm": float(norm)}
 
 
-def _forward(
-    learner: Learner, config: TrainerConfig, batch: Batch, rollouts: Rollouts, credit: Credit, rows: list[int]
-) -> Forward:
+def _forward(lesson: _Lesson, batch: Batch, rows: list[int]) -> Forward:
     """Everything that a loss may depend on, for one microbatch."""
+    learner, credit = lesson.learner, lesson.credit
     ids, mask = batch.ids, batch.attention_mask
-    temperature = config.temperature or 1.0
+    temperature = lesson.config.temperature or 1.0
 
     def per_token(array: Array | None) -> torch.Tensor | None:
         """What belongs to a token's step, shape (batch, time)."""
@@ -188,7 +193,9 @@ def _forward(
     reference = None
     if learner.reference is not None:
         with torch.no_grad():
-            reference = sampled_log_probs(learner.reference(input_ids=ids, attention_mask=mask).logits, ids, temperature)
+            reference = sampled_log_probs(
+                learner.reference(input_ids=ids, attention_mask=mask).logits, ids, temperature
+            )
     advantages = per_token(credit.advantages)
     assert advantages is not None
     return Forward(
@@ -199,7 +206,7 @@ def _forward(
         reference_log_probs=reference,
         step_mask=batch.step_mask,
         values=None if learner.critic is None else estimates(learner.critic, ids, mask),
-        old_values=per_token(rollouts.values),
+        old_values=per_token(lesson.everyone.rollouts.values),
         returns=per_token(credit.returns),
     )
 

@@ -1,7 +1,7 @@
 """Many episodes at once: whichever environment is ready gets the next action, and a slow one stalls nobody.
 
-    requests --> slots --reset/send--> pool --recv (whoever is ready)--> prompts --> generator --> actions --> pool
-                   ^------------ a slot whose episode has ended takes the next request <-------------------------'
+requests --> slots --reset/send--> pool --recv (whoever is ready)--> prompts --> generator --> actions --> pool
+               ^------------ a slot whose episode has ended takes the next request <-------------------------'
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class Collector:
     cut there and marked `overflow`. An episode whose world breaks is dropped and played again.
 
     Equal requests give equal episodes: the task and what is sampled follow from the request alone, whichever slot plays
-    it and whoever is ready first. Log-probabilities are equal to the last bit where batches are composed equally too: in
-    a process of its own, or with infinite patience.
+    it and whoever is ready first. Log-probabilities are equal to the last bit where batches are composed equally too:
+    with environments in this process, or with infinite patience.
     """
 
     def __init__(
@@ -187,7 +187,11 @@ class Collector:
 
     def _receive(self, deadline: float) -> tuple[_Slot, Received | str]:
         """The next answer of any environment; a text says why it broke."""
-        limits = [slot.asked_at + self._answer_seconds for slot in self._slots if slot.asked_at is not None and not slot.overdue]
+        limits = [
+            slot.asked_at + self._answer_seconds
+            for slot in self._slots
+            if slot.asked_at is not None and not slot.overdue
+        ]
         until = min([deadline, *limits])
         timeout = None if until == math.inf else max(0.0, until - time.monotonic())
         try:
@@ -239,9 +243,7 @@ class Collector:
             run.progress(ended)
         return False
 
-    def _act(
-        self, request: EpisodeRequest, slot: _Slot, completion: Completion, answer: Received
-    ) -> Trajectory | None:
+    def _act(self, request: EpisodeRequest, slot: _Slot, completion: Completion, answer: Received) -> Trajectory | None:
         """Note what came of a sampled action; the episode if that ended it."""
         slot.turns.append(
             Turn(

@@ -100,6 +100,4 @@ def make_pool(make_env: MakeEnv, num_envs: int, kind: PoolKind = "in-process", w
         return InProcessPool(make_env, num_envs)
     if workers is None and kind == "process":
         workers = available_cores()
-    return ReadyFirstPool(
-        [make_env] * num_envs, kind=kind, workers=None if workers is None else min(workers, num_envs)
-    )
+    return ReadyFirstPool([make_env] * num_envs, kind=kind, workers=None if workers is None else min(workers, num_envs))

@@ -154,7 +154,9 @@ class TransformersGenerator:
         self._cache = DynamicCache(config=self.model.config)
         for number, layer in enumerate(cache.layers):
             both = []
-            for before, after in zip(layers[number] if layers else (None, None), (layer.keys, layer.values), strict=True):
+            for before, after in zip(
+                layers[number] if layers else (None, None), (layer.keys, layer.values), strict=True
+            ):
                 shape = (self.slots, after.shape[1], after.shape[2], after.shape[3])
                 tensor = after.new_zeros(shape)
                 if before is not None:
