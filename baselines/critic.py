@@ -21,6 +21,8 @@ def load_critic(name_or_path: str) -> PreTrainedModel:
         name_or_path, config=config, output_loading_info=True
     )
     for name, parameter in model.named_parameters():
+        # A copy: a sum over weights that lie in a mapped file is not equal to the last bit, as a resumed run must be.
+        parameter.data = parameter.data.clone()
         if name in loading["missing_keys"]:
             torch.nn.init.zeros_(parameter)
     return model  # type: ignore[no-any-return]

@@ -207,9 +207,12 @@ class Collector:
     def _give_up(self, run: _Run) -> None:
         """Play the episodes of environments that have not answered in time elsewhere."""
         now = time.monotonic()
+        restart = getattr(self._pool, "restart", None)  # Without it, the environment is lost until it answers.
         for slot in self._slots:
             if slot.asked_at is not None and not slot.overdue and now >= slot.asked_at + self._answer_seconds:
                 slot.overdue = True
+                if restart is not None:
+                    restart(slot.number)
                 self._break(run, slot, f"no answer within {self._answer_seconds:g} seconds")
 
     def _break(self, run: _Run, slot: _Slot, reason: str) -> None:
