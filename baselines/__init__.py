@@ -1,7 +1,1 @@
 """Reference trainers for multi-turn text agents. They know Gymnasium, text spaces and the `info` keys of the suite."""
-
-import os
-
-# Before torch loads OpenMP: its waiting threads yield the core instead of spinning, which makes small models many times
-# slower on a machine that does anything else (30 updates on two busy cores: 62 s, with this 4.5 s).
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -1,96 +1,111 @@
 """Advantages as pure functions over arrays. Each says which equation of which paper it is.
 
-Every method takes the rewards of the turns and gives an advantage a turn, which the sampled tokens of the turn share:
-
-    rewards      (episodes, turns)   0 after an episode's last turn
-    lengths      (episodes,)         number of its turns
-    groups       (episodes,)         the same number for episodes that began in the same state
-    advantages   (episodes, turns)   0 after an episode's last turn
+Every function takes `Rollouts` and returns `Credit`: an advantage per step, which the sampled tokens of the step share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from baselines.rollouts import Array, Counts, Rollouts
 
-_EPSILON = 1e-4
+_EPSILON = 1e-4  # Added to a deviation before dividing by it, as in TRL: a group of equal returns has none.
 
 
 class GroupTooSmallError(ValueError):
     """A method that compares episodes of a group was given a group of one."""
 
 
-def grpo(rewards: Array, lengths: Counts, groups: Counts) -> Array:
-    """A_i = (R_i - mean(R)) / (std(R) + 1e-4) within each group, with R_i the return; the same for every turn.
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """What each step is to be credited with.
+
+    Attributes:
+        advantages: shape (episodes, steps), 0 after an episode's last step.
+        returns: shape (episodes, steps), target of the critic; `None` without a critic.
+    """
+
+    advantages: Array
+    returns: Array | None = None
+
+
+AdvantageFunction = Callable[[Rollouts], Credit]
+
+
+def grpo(rollouts: Rollouts) -> Credit:
+    """A_i = (R_i - mean(R)) / (std(R) + 1e-4) within each group, with R_i the return; the same for every step.
 
     Source: Shao et al., 2024, "DeepSeekMath" (arXiv 2402.03300), section 4.1.2 (outcome supervision). The standard
     deviation is the sample's (divided by n - 1), as in TRL.
 
     Raises:
         GroupTooSmallError: a group has one episode only.
+
+    Example:
+        >>> rewards, one, same = np.array([[1.0], [0.0]]), np.array([1, 1]), np.array([0, 0])
+        >>> grpo(Rollouts(rewards, lengths=one, groups=same, terminated=one > 0)).advantages.round(2).tolist()
+        [[0.71], [-0.71]]
     """
 
     def advantages(returns: Array) -> Array:
-        return (returns - returns.mean()) / (returns.std(ddof=1) + _EPSILON)
+        normal: Array = (returns - returns.mean()) / (returns.std(ddof=1) + _EPSILON)
+        return normal
 
-    return _of_episodes(rewards, lengths, groups, advantages, "GRPO")
+    return _per_episode(rollouts, advantages, "GRPO")
 
 
-def dr_grpo(rewards: Array, lengths: Counts, groups: Counts) -> Array:
-    """A_i = R_i - mean(R) within each group, not divided by the deviation; the same for every turn.
+def dr_grpo(rollouts: Rollouts) -> Credit:
+    """A_i = R_i - mean(R) within each group, not divided by the deviation; the same for every step.
 
     Source: Liu et al., 2025, "Understanding R1-Zero-Like Training" (arXiv 2503.20783), section 3.2. Errors as for
     `grpo`.
     """
-    return _of_episodes(rewards, lengths, groups, lambda returns: returns - returns.mean(), "Dr. GRPO")
+    return _per_episode(rollouts, lambda returns: returns - returns.mean(), "Dr. GRPO")
 
 
-def rloo(rewards: Array, lengths: Counts, groups: Counts) -> Array:
-    """A_i = R_i - mean of the other returns of the group; the same for every turn.
+def rloo(rollouts: Rollouts) -> Credit:
+    """A_i = R_i - mean of the other returns of the group; the same for every step.
 
     Source: Ahmadian et al., 2024, "Back to Basics" (arXiv 2402.14740), equation 9 (leave-one-out baseline). Errors as
     for `grpo`.
     """
 
     def advantages(returns: Array) -> Array:
-        return returns - (returns.sum() - returns) / (len(returns) - 1)
+        centred: Array = returns - (returns.sum() - returns) / (len(returns) - 1)
+        return centred
 
-    return _of_episodes(rewards, lengths, groups, advantages, "RLOO")
+    return _per_episode(rollouts, advantages, "RLOO")
 
 
-def grpo_process(rewards: Array, lengths: Counts, groups: Counts, discount: float = 1.0) -> Array:
-    """A_it = sum over k >= t of discount^(k - t) r~_ik, with r~ the turn rewards normalised over the group's turns.
+def grpo_process(rollouts: Rollouts, discount: float = 1.0) -> Credit:
+    """A_it = sum over k >= t of discount^(k - t) r~_ik, with r~ the step rewards normalised over the group's steps.
 
     Source: Shao et al., 2024, "DeepSeekMath" (arXiv 2402.03300), section 4.1.3 (process supervision), where
     `discount` is 1. Errors as for `grpo`.
     """
-    result = np.zeros(rewards.shape, dtype=np.float64)
-    played = np.arange(rewards.shape[1]) < lengths[:, None]
-    for members in _members(groups, "GRPO"):
-        of = played[members]
-        values = rewards[members].astype(np.float64)
-        normal = np.where(of, (values - values[of].mean()) / (values[of].std(ddof=1) + _EPSILON), 0.0)
+    result = np.zeros(rollouts.rewards.shape, dtype=np.float64)
+    for members in _members(rollouts.groups, "GRPO"):
+        played = rollouts.played[members]
+        rewards = rollouts.rewards[members].astype(np.float64)
+        deviation = rewards[played].std(ddof=1) + _EPSILON
+        normal = np.where(played, (rewards - rewards[played].mean()) / deviation, 0.0)
         ahead = np.zeros(len(normal))
-        for turn in reversed(range(normal.shape[1])):
-            ahead = normal[:, turn] + discount * ahead
-            result[members, turn] = np.where(of[:, turn], ahead, 0.0)
-    return result
+        for step in reversed(range(normal.shape[1])):
+            ahead = normal[:, step] + discount * ahead
+            result[members, step] = np.where(played[:, step], ahead, 0.0)
+    return Credit(result)
 
 
-def _of_episodes(
-    rewards: Array, lengths: Counts, groups: Counts, function: Callable[[Array], Array], method: str
-) -> Array:
-    """Each episode's advantage, from the returns of its group, on all of its turns."""
-    returns = rewards.astype(np.float64).sum(1)
+def _per_episode(rollouts: Rollouts, function: Callable[[Array], Array], method: str) -> Credit:
+    """Each episode's advantage, from the returns of its group, on all of its steps."""
+    returns = rollouts.returns
     advantages = np.zeros(len(returns))
-    for members in _members(groups, method):
+    for members in _members(rollouts.groups, method):
         advantages[members] = function(returns[members])
-    return np.where(np.arange(rewards.shape[1]) < lengths[:, None], advantages[:, None], 0.0)
+    return Credit(np.where(rollouts.played, advantages[:, None], 0.0))
 
 
 def _members(groups: Counts, method: str) -> Iterator[Counts]:
@@ -104,7 +119,6 @@ def _members(groups: Counts, method: str) -> Iterator[Counts]:
         yield members
 
 
-AdvantageFunction = Callable[[Array, Counts, Counts], Array]
 ADVANTAGES: dict[str, AdvantageFunction] = {
     "grpo": grpo,
     "dr_grpo": dr_grpo,

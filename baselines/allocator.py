@@ -14,7 +14,7 @@ def keep_freed_memory() -> bool:
     third of its time (30 updates of 2,000 tokens: 5.8 s, with this 3.5 s). It changes no result.
 
     Returns:
-        whether the C library is glibc, which has these options; elsewhere nothing happens.
+        True if the C library is glibc, which has these options; elsewhere nothing happens.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

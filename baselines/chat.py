@@ -6,12 +6,19 @@ the ids of its own part of the template. So the ids that the policy read and sam
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-_SAID = "so be it"  # Stands in for what was said before, to find the part of the template that a new message adds.
+_PLACEHOLDER = "so be it"
+"""Stands in for an earlier action, to find the part of the template that a new message adds."""
+
+_FILE = "chat.json"
+"""File in a policy's folder that holds the chat settings it was trained with."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +26,8 @@ class ChatFormat:
     """The chat template of a tokenizer.
 
     Args:
-        tokenizer: with a `chat_template` and an end-of-sequence token that ends an assistant's message.
-        system: message at the beginning of every conversation; none if empty.
+        tokenizer: tokenizer with a `chat_template` and an end-of-sequence token that ends an assistant's message.
+        system: system message of every conversation, before the environment's instructions; none if empty.
 
     Raises:
         ValueError: the tokenizer has no chat template, or its template rewrites earlier messages.
@@ -41,30 +48,40 @@ class ChatFormat:
         """Id of the token that ends an action."""
         return int(self.tokenizer.eos_token_id)
 
-    def opening(self, observation: str) -> list[int]:
-        """Ids of the conversation up to the first action."""
-        return self._ids(self._render([*self._system(), _user(observation)], True))
+    def opening(self, observation: str, instructions: str = "") -> list[int]:
+        """Ids of the conversation up to the first action; `instructions` say how to act in this environment."""
+        return self._ids(self._render([*self._system(instructions), _user(observation)], True))
 
     def following(self, observation: str) -> list[int]:
         """Ids that a further observation adds after an action's end token, up to the next action."""
-        before = [*self._system(), _user("?"), {"role": "assistant", "content": _SAID}]
-        said = self._render(before, False)
+        before, head = self._before
         after = self._render([*before, _user(observation)], True)
-        end = self.tokenizer.eos_token
-        head = said[: said.rfind(_SAID) + len(_SAID)]
-        if _SAID not in said or not after.startswith(head + end):
+        if not after.startswith(head):
             raise ValueError(
                 "the chat template rewrites earlier messages or does not end an assistant's message with "
-                f"{end!r}, so a conversation cannot be continued token by token"
+                f"{self.tokenizer.eos_token!r}, so a conversation cannot be continued token by token"
             )
-        return self._ids(after[len(head + end) :])
+        return self._ids(after[len(head) :])
+
+    def save(self, folder: Path) -> None:
+        """Keep the tokenizer and the system message with a policy."""
+        self.tokenizer.save_pretrained(folder)
+        (folder / _FILE).write_text(json.dumps({"system": self.system}), encoding="utf-8")
 
     def text(self, ids: list[int]) -> str:
         """What a list of sampled ids says, without special tokens."""
         return str(self.tokenizer.decode(ids, skip_special_tokens=True)).strip()
 
-    def _system(self) -> list[dict[str, str]]:
-        return [{"role": "system", "content": self.system}] if self.system else []
+    @cached_property
+    def _before(self) -> tuple[list[dict[str, str]], str]:
+        """A conversation with one action, and how it is rendered up to and with the action's end token."""
+        before = [*self._system(), _user("?"), {"role": "assistant", "content": _PLACEHOLDER}]
+        head, placeholder, _ = self._render(before, False).rpartition(_PLACEHOLDER)
+        return before, head + placeholder + str(self.tokenizer.eos_token) if placeholder else "\0"
+
+    def _system(self, instructions: str = "") -> list[dict[str, str]]:
+        content = "\n\n".join(part for part in (self.system, instructions) if part)
+        return [{"role": "system", "content": content}] if content else []
 
     def _render(self, messages: list[dict[str, str]], prompt: bool) -> str:
         rendered: Any = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt)
@@ -76,3 +93,9 @@ class ChatFormat:
 
 def _user(content: str) -> dict[str, str]:
     return {"role": "user", "content": content}
+
+
+def saved_system(policy: str) -> str:
+    """The system message that a policy was saved with; empty for a hub name and for folders without one."""
+    path = Path(policy) / _FILE
+    return str(json.loads(path.read_text(encoding="utf-8"))["system"]) if path.is_file() else ""

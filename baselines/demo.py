@@ -26,7 +26,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from baselines.run_folder import OtherRunError, claim_folder
+from baselines.command_line import let_waiting_threads_sleep
+from baselines.run_folder import RunFolderError, claim_folder
 
 if TYPE_CHECKING:
     from baselines import sft
@@ -45,21 +46,21 @@ class Config:
     out: Path = Path("runs/demo")
     """Folder of the run. What a stopped run has finished is not done again."""
     seed: int = 0
-    """Of the weights, the sampling and the order of the games."""
+    """Seed of the weights, the sampling and the order of the games."""
     train_tasks: int = 100
-    """Games to learn from."""
+    """Number of games to learn from."""
     test_tasks: int = 100
-    """Held-out games of the test split."""
+    """Number of held-out games, from the test split."""
     test_episodes: int = 4
-    """Times that each held-out game is played by the random agent and by the policies."""
+    """Number of times that each held-out game is played by the random agent and by the policies."""
     random_episodes: int = 600
-    """Transcripts of random play that the policy learns the language of the games from."""
+    """Number of transcripts of random play that the policy learns the language of the games from."""
     demos: int = 50
-    """Games that the oracle demonstrates; reinforcement learning plays all training games."""
+    """Number of games that the oracle demonstrates; reinforcement learning plays all training games."""
     sft_epochs: float = 12.0
-    """Passes over the demonstrations."""
+    """Number of passes over the demonstrations."""
     rl_iterations: int = 20
-    """Iterations of GRPO."""
+    """Number of iterations of GRPO."""
 
 
 def make_env(**kwargs: Any) -> gymnasium.Env[str, str]:
@@ -283,7 +284,7 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
                     progress=show,
                 )
             else:
-                result, played = evaluate_policy(
+                result, collection = evaluate_policy(
                     str(policy),
                     name,
                     kwargs,
@@ -295,7 +296,7 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
                     name=agent,
                     progress=show,
                 )
-                for trajectory in played[: 6 * episodes : episodes]:
+                for trajectory in collection.trajectories[: 6 * episodes : episodes]:
                     turns = tuple((turn.observation, turn.text) for turn in trajectory.turns)
                     ending = "solved" if trajectory.success else "not solved"
                     transcripts.append(
@@ -351,13 +352,14 @@ def plot_curves(config: Config) -> Path:
 
 def main() -> None:
     """Command line."""
+    let_waiting_threads_sleep()
     config = tyro.cli(Config)
     try:
         run(config)
-    except OtherRunError as error:
+    except RunFolderError as error:
         raise SystemExit(str(error)) from None
     except KeyboardInterrupt:
-        console.print(f"\nStopped. What is done lies in {config.out}/; the same command goes on from there.")
+        console.print(f"\nStopped. What is done lies in {config.out}/; the same command resumes from there.")
         raise SystemExit(130) from None
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium
+import numpy as np
 
-from baselines.chat import ChatFormat
+from baselines.chat import ChatFormat, saved_system
+from baselines.config import PoolKind
 from baselines.models import load_policy
-from baselines.rollout import Collector, Episode, TransformersGenerator
+from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
 from baselines.trajectory import Trajectory
 from textagent_gym.evaluation import EpisodeRecord, Evaluation
 from textagent_gym.evaluation.records import versions
+from textagent_gym.vector import env_maker
 
 
 def evaluate_policy(
@@ -23,61 +25,78 @@ def evaluate_policy(
     tasks: int,
     episodes: int = 1,
     slots: int = 64,
+    pool: PoolKind = "in-process",
+    workers: int | None = None,
+    patience: float = 0.05,
+    answer_seconds: float = 600.0,
     temperature: float = 1.0,
     max_action_tokens: int = 24,
+    system: str | None = None,
     seed: int = 0,
     name: str | None = None,
     progress: Callable[[Trajectory], None] | None = None,
-) -> tuple[Evaluation, list[Trajectory]]:
+) -> tuple[Evaluation, Collection]:
     """Play the first tasks of a split with a policy.
 
     Args:
         policy: folder or hub name.
         env: id of an environment whose `reset` takes `options={"task_index": n}`.
         env_kwargs: its keyword arguments; `split` among them says which tasks.
-        tasks: play the first so many.
-        episodes: times that each task is played.
-        slots: episodes played at once.
-        temperature: of the sampling; 0 for the likeliest token.
-        max_action_tokens: tokens of an action at most.
-        seed: of the sampling.
-        name: of the agent in the records; the policy's by default.
+        tasks: number of tasks, from the first one of the split.
+        episodes: number of times that each task is played.
+        slots: number of episodes played at once.
+        pool, workers: place of the environments; see `rollout.make_pool`.
+        patience, answer_seconds: time limits of the pool; see `rollout.Collector`.
+        temperature: sampling temperature; 0 takes the likeliest token.
+        max_action_tokens: largest number of tokens per action.
+        system: system message; by default the one that the policy was saved with.
+        seed: seed of the sampling.
+        name: name of the agent in the records; by default the policy's.
         progress: called with each episode that has ended.
 
     Returns:
-        the records, which `textagent_gym.evaluation.replay` can check, and the trajectories.
+        the records, which `textagent_gym.evaluation.replay` can check, and the trajectories; episodes whose world broke
+        are in `Collection.broken` only.
     """
     model, tokenizer = load_policy(policy)
-    chat = ChatFormat(tokenizer)
-    wanted = tasks * episodes
+    chat = ChatFormat(tokenizer, saved_system(policy) if system is None else system)
+    requests = [
+        EpisodeRequest(index, 0, {"task_index": index}, sampling_seed=_seed(seed, index, repeat))
+        for index in range(tasks)
+        for repeat in range(episodes)
+    ]
     generator = TransformersGenerator(
         model.eval(),
         chat.end_id,
-        slots=min(slots, wanted),
+        slots=min(slots, len(requests)),
         max_action_tokens=max_action_tokens,
         temperature=temperature,
-        seed=seed,
     )
-    collector = Collector(lambda: gymnasium.make(env, **env_kwargs), generator, chat)
+    environments = make_pool(env_maker(env, **env_kwargs), generator.slots, pool, workers)
+    collector = Collector(environments, generator, chat, patience=patience, answer_seconds=answer_seconds)
     try:
-        played = collector.collect(
-            [Episode(index, 0, {"task_index": index}) for index in range(tasks) for _ in range(episodes)], progress
-        )
+        collection = collector.collect(requests, progress)
     finally:
         collector.close()
-    records = tuple(
-        EpisodeRecord(
-            task=trajectory.task or str(trajectory.group),
-            seed=0,
-            actions=tuple(turn.text for turn in trajectory.turns),
-            rewards=tuple(turn.reward for turn in trajectory.turns),
-            success=bool(trajectory.success),
-            terminated=trajectory.terminated,
-            truncated=not trajectory.terminated,
-            invalid_actions=sum(not turn.valid for turn in trajectory.turns),
-            task_type=trajectory.task_type,
-        )
-        for trajectory in played
-    )
+    records = tuple(_record(trajectory) for trajectory in collection.trajectories)
     split = str(env_kwargs.get("split", ""))
-    return Evaluation(name or policy, env, env_kwargs, split, records, versions()), played
+    return Evaluation(name or policy, env, env_kwargs, split, records, versions()), collection
+
+
+def _seed(*path: int) -> int:
+    return int(np.random.SeedSequence(path).generate_state(1)[0])
+
+
+def _record(trajectory: Trajectory) -> EpisodeRecord:
+    """An episode as evaluation keeps it. One cut by the policy's context is neither terminated nor truncated."""
+    return EpisodeRecord(
+        task=trajectory.task or str(trajectory.group),
+        seed=0,
+        actions=tuple(turn.text for turn in trajectory.turns),
+        rewards=tuple(turn.reward for turn in trajectory.turns),
+        success=bool(trajectory.success),
+        terminated=trajectory.terminated,
+        truncated=trajectory.truncated,
+        invalid_actions=sum(not turn.valid for turn in trajectory.turns),
+        task_type=trajectory.task_type,
+    )

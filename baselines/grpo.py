@@ -1,6 +1,7 @@
 """Multi-turn GRPO: sample groups of episodes from the same start, and prefer those that did better than their group.
 
-    python -m baselines.grpo --model runs/sft --out runs/grpo --env textagent/TextWorld-w2-o3-q4-v0
+    python -m baselines.grpo --model runs/sft --out runs/grpo --env textagent/TextWorld-w2-o3-q4-v0 \\
+        --env-kwargs num_tasks=100 reward_density=dense
 
 In the order of Shao et al., 2024 (arXiv 2402.03300), section 4.1, with an episode of many turns in the place of one
 answer:
@@ -10,51 +11,66 @@ answer:
    `advantage="grpo_process"` each turn has an advantage of its own, from the rewards that followed it;
 3. every token that the policy sampled in a turn gets the turn's advantage, and no other token gets any;
 4. raise the clipped objective (`losses.ppo_clip`), less `kl` times the divergence from the first policy
-   (`losses.kl_k3`).
+   (`losses.kl_k3`): `method` below.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import gymnasium
-import tyro
-
 from baselines.advantages import ADVANTAGES, grpo_process
-from baselines.trainer import TrainerConfig, train
+from baselines.command_line import run_from_terminal
+from baselines.config import TrainerConfig
+from baselines.method import Forward, Losses, Method
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(TrainerConfig):
-    """Multi-turn GRPO on any registered text environment."""
+    """Multi-turn GRPO, Dr. GRPO, RLOO and GRPO with process supervision, on any registered text environment."""
 
-    env: str
-    """Id of the environment."""
-    env_kwargs: dict[str, Any] = field(default_factory=dict)
-    """Keyword arguments of the environment, as JSON values: --env-kwargs reward_density '"dense"'."""
     advantage: Literal["grpo", "dr_grpo", "rloo", "grpo_process"] = "grpo"
-    """How an episode, or with "grpo_process" each of its turns, is compared with its group."""
+    """Way in which an episode, or with "grpo_process" each of its turns, is compared with its group."""
     discount: float = 1.0
-    """Of later turns' rewards, for "grpo_process"."""
+    """Discount per turn of later rewards, for "grpo_process"."""
+    clip_low: float = 0.2
+    """Distance below 1 at which the probability ratio is clipped."""
+    clip_high: float = 0.28
+    """Distance above 1 at which the probability ratio is clipped."""
+    kl: float = 0.0
+    """Weight of the divergence from the first policy; 0 saves that policy's memory."""
+
+
+def method(config: Config) -> Method:
+    """The advantages and the loss of a token: -min(r A, clip(r, 1 - low, 1 + high) A) + kl (exp(d) - d - 1)."""
+    from baselines.losses import clipped, kl_k3, ppo_clip
+
+    def loss(forward: Forward) -> Losses:
+        bounds = {"clip_low": config.clip_low, "clip_high": config.clip_high}
+        policy = ppo_clip(forward.log_probs, forward.old_log_probs, forward.advantages, **bounds)
+        if forward.reference_log_probs is not None:
+            policy = policy + config.kl * kl_k3(forward.log_probs, forward.reference_log_probs)
+        return Losses(policy, metrics={"clipped": clipped(forward.log_probs, forward.old_log_probs, **bounds)})
+
+    advantages = ADVANTAGES[config.advantage]
+    if config.advantage == "grpo_process":
+        advantages = partial(grpo_process, discount=config.discount)
+    return Method(advantages, loss, smallest_group=2, reference=config.kl > 0)
 
 
 def run(config: Config, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
     """Train on `config.env` and return the folder of the policy."""
-    advantages = ADVANTAGES[config.advantage]
-    if config.advantage == "grpo_process":
-        advantages = partial(grpo_process, discount=config.discount)
-    return train(config, lambda: gymnasium.make(config.env, **config.env_kwargs), advantages, log)
+    from baselines.trainer import train
+
+    return train(config, method(config), log)
 
 
 def main() -> None:
     """Command line."""
-    config = tyro.cli(Config)
-    print(f"Policy saved to {run(config, log=lambda metrics: print(json.dumps(metrics), flush=True))}")
+    run_from_terminal(Config, run)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
+
+from baselines.config import Aggregation
 
 
 def sampled_log_probs(logits: torch.Tensor, ids: torch.Tensor, temperature: float = 1.0) -> torch.Tensor:
@@ -13,7 +13,7 @@ def sampled_log_probs(logits: torch.Tensor, ids: torch.Tensor, temperature: floa
     Args:
         logits: shape (batch, time, vocabulary).
         ids: shape (batch, time).
-        temperature: that the tokens were sampled at.
+        temperature: sampling temperature of the tokens.
 
     Returns:
         shape (batch, time).
@@ -31,24 +31,30 @@ def ppo_clip(
     clip_low: float = 0.2,
     clip_high: float | None = None,
 ) -> torch.Tensor:
-    """-min(r A, clip(r, 1 - low, 1 + high) A) a token, with r = exp(log_probs - old_log_probs).
+    """-min(r A, clip(r, 1 - low, 1 + high) A) per token, with r = exp(log_probs - old_log_probs).
 
     Source: Schulman et al., 2017, "Proximal Policy Optimization" (arXiv 1707.06347), equation 7; different bounds below
     and above: Yu et al., 2025, "DAPO" (arXiv 2503.14476), equation 10.
 
     Args:
         log_probs, old_log_probs: shape (batch, time).
-        advantages: shape (batch, time), or (batch, 1) for one an episode.
-        clip_low: below 1.
-        clip_high: above 1; the same as `clip_low` if not given.
+        advantages: shape (batch, time), or (batch, 1) for one per episode.
+        clip_low: distance below 1 at which the ratio is clipped.
+        clip_high: distance above 1 at which the ratio is clipped; the same as `clip_low` if not given.
     """
     ratio = (log_probs - old_log_probs).exp()
-    clipped = ratio.clamp(1 - clip_low, 1 + (clip_low if clip_high is None else clip_high))
-    return -torch.minimum(ratio * advantages, clipped * advantages)
+    bounded = ratio.clamp(1 - clip_low, 1 + (clip_low if clip_high is None else clip_high))
+    return -torch.minimum(ratio * advantages, bounded * advantages)
+
+
+def clipped(log_probs: torch.Tensor, old_log_probs: torch.Tensor, *, clip_low: float, clip_high: float) -> torch.Tensor:
+    """1 per token whose probability ratio is outside the bounds of `ppo_clip`, else 0; a measurement, not a loss."""
+    ratio = (log_probs - old_log_probs).detach().exp()
+    return ((ratio < 1 - clip_low) | (ratio > 1 + clip_high)).float()
 
 
 def kl_k3(log_probs: torch.Tensor, reference_log_probs: torch.Tensor) -> torch.Tensor:
-    """Estimate of KL(policy || reference) a token: exp(d) - d - 1 with d = reference - policy; never negative.
+    """Estimate of KL(policy || reference) per token: exp(d) - d - 1 with d = reference - policy; never negative.
 
     Source: Schulman, 2020, "Approximating KL Divergence" (the estimator k3).
     """
@@ -56,19 +62,16 @@ def kl_k3(log_probs: torch.Tensor, reference_log_probs: torch.Tensor) -> torch.T
     return difference.exp() - difference - 1
 
 
-Aggregation = Literal["token", "sequence", "constant"]
-
-
 def aggregate(
     values: torch.Tensor, mask: torch.Tensor, how: Aggregation = "token", *, constant: float = 1.0
 ) -> torch.Tensor:
-    """One number out of a value a token.
+    """One number out of a value per token.
 
     Args:
         values, mask: shape (batch, time); only tokens with mask 1 count.
         how: "token" divides the sum by the number of tokens (DAPO, equation 8); "sequence" takes the mean of each
             sequence's mean (GRPO); "constant" divides each sequence's sum by `constant` (Dr. GRPO).
-        constant: for "constant".
+        constant: divisor of "constant".
     """
     values = values * mask
     if how == "token":

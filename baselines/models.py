@@ -19,8 +19,9 @@ from transformers import (
 )
 
 _DEVIATION = 0.1
-"""Of the tiny policy's first weights. With the usual 0.02, a model this narrow hardly begins to copy words from what it
-reads in a few hundred updates (one-room cooking games, 150 updates: 1% success on held-out games against 30%)."""
+"""Deviation of the tiny policy's first weights. With the usual 0.02, a model this narrow hardly begins to copy words
+from what it reads in a few hundred updates (one-room cooking games, 150 updates: 1% success on held-out games against
+30%)."""
 
 _PAD, _END, _USER, _ASSISTANT, _SYSTEM = "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>"
 
@@ -50,8 +51,8 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int = 1_500) -> PreTrainedT
     """A byte-level BPE tokenizer trained on `texts`, with a chat template. Any string has ids and comes back unchanged.
 
     Args:
-        texts: to train on.
-        vocabulary: number of tokens at most, of which 256 are single bytes.
+        texts: texts to train on.
+        vocabulary: largest number of tokens, of which 256 are single bytes.
     """
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -81,10 +82,10 @@ def make_tiny_policy(
     """Save a small Qwen2 with random weights, and a tokenizer trained on `texts`, as a folder for `load_policy`.
 
     Args:
-        folder: to write to.
-        texts: that the policy will read and write.
+        folder: folder to write to.
+        texts: texts like those that the policy will read and write.
         hidden, layers, heads: size of the model.
-        seed: of the random weights.
+        seed: seed of the random weights.
     """
     tokenizer = make_tokenizer(texts)
     config = Qwen2Config(

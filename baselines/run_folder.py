@@ -1,40 +1,77 @@
-"""The folder of a run."""
+"""The folder of a run: its settings and its metrics."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 
-class OtherRunError(ValueError):
+class RunFolderError(ValueError):
+    """The folder of a run cannot be used; the message says why and what to do."""
+
+
+class OtherRunError(RunFolderError):
     """A folder holds a run with other settings."""
 
 
-def claim_folder(folder: Path, config: Any, may_change: Sequence[str] = ()) -> None:
+def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), write: bool = True) -> None:
     """Make the folder of a run and write its settings there: a folder holds one run, other settings need another.
 
     Args:
-        folder: of the run.
-        config: a dataclass.
-        may_change: names of settings with which a run may go on.
+        folder: folder of the run.
+        config: settings, a dataclass.
+        may_change: names of settings that may be different when a run resumes.
+        write: false checks only; of several processes, one writes.
 
     Raises:
         OtherRunError: the folder holds a run with other settings.
+        RunFolderError: the settings in the folder cannot be read.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "config.json"
     wanted = {key: str(value) for key, value in asdict(config).items()}
     if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            before = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise RunFolderError(f"{path} is damaged ({error}); delete {folder} or choose another folder") from error
         different = sorted(k for k in wanted if before.get(k) != wanted[k] and k not in may_change)
         if different:
             raise OtherRunError(
                 f"{folder} holds a run with other settings ({', '.join(different)}); choose another folder"
             )
+    if write:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(wanted, indent=2))
+
+
+def append_metrics(folder: Path, metrics: dict[str, Any]) -> None:
+    """Add a line to the metrics of a run."""
+    with open(folder / "metrics.jsonl", "a", encoding="utf-8") as file:
+        file.write(json.dumps(metrics) + "\n")
+
+
+def drop_metrics_after(folder: Path, iteration: int) -> None:
+    """Forget what was logged after an iteration, and lines that a kill has cut."""
+    path = folder / "metrics.jsonl"
+    if not path.is_file():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            metrics = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(metrics, dict) and metrics.get("iteration", iteration + 1) <= iteration:
+            kept.append(line)
+    write_whole(path, "".join(line + "\n" for line in kept))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that appears as a whole or not at all."""
     fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(wanted, indent=2), encoding="utf-8")
+    fresh.write_text(text, encoding="utf-8")
     os.replace(fresh, path)

@@ -6,18 +6,14 @@ python -m baselines.sft --model runs/tiny --demos demos.jsonl --out runs/sft
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import tyro
-from datasets import Dataset
-from transformers import TrainerCallback
-from trl import SFTConfig, SFTTrainer
+from baselines.command_line import LogFunction, run_from_terminal
 
-from baselines.allocator import keep_freed_memory
-from baselines.models import load_policy
+if TYPE_CHECKING:
+    from trl import SFTTrainer
 
 
 @dataclass(frozen=True)
@@ -27,23 +23,24 @@ class Config:
     model: str
     """Folder or hub name of the policy to begin with."""
     demos: Path
-    """JSONL with a conversation a line, as `textagent-gym demos` writes it."""
+    """JSONL file with one conversation per line, as `textagent-gym demos` writes it."""
     out: Path
     """Folder for the trained policy."""
     epochs: float = 3.0
-    """Passes over the demonstrations."""
+    """Number of passes over the demonstrations."""
     batch_size: int = 16
-    """Conversations of an update."""
+    """Number of conversations per update."""
     learning_rate: float = 1e-3
-    """Peak; it falls linearly to zero. The default suits a tiny model: use about 1e-5 for a pretrained one."""
+    """Highest learning rate, from which it falls linearly to zero. The default suits a tiny model; about 1e-5 suits a
+    pretrained one."""
     max_length: int = 2_048
-    """Tokens of a conversation at most; a longer one is cut at its end."""
+    """Largest number of tokens per conversation; a longer one is cut at its end."""
     agent_only: bool = True
-    """Learn what the agent says only; otherwise every token, which teaches a tiny model the language of a world."""
+    """Training on the agent's words only; otherwise on every token, which teaches a tiny model a world's language."""
     max_demos: int | None = None
-    """Use the first so many demonstrations only."""
+    """Largest number of demonstrations, from the first one; by default all."""
     seed: int = 0
-    """Of the order of the demonstrations."""
+    """Seed of the order of the demonstrations."""
 
 
 class DemonstrationError(ValueError):
@@ -54,7 +51,7 @@ def read_demos(path: Path, limit: int | None = None) -> list[dict[str, Any]]:
     """The conversations of a JSONL file.
 
     Raises:
-        DemonstrationError: the file is empty, or a line is no conversation.
+        DemonstrationError: the file is empty, or a line is not a conversation.
     """
     demos = []
     with open(path, encoding="utf-8") as lines:
@@ -63,7 +60,7 @@ def read_demos(path: Path, limit: int | None = None) -> list[dict[str, Any]]:
                 messages = json.loads(line)["messages"]
                 roles = [message["role"] for message in messages]
             except (ValueError, KeyError, TypeError) as error:
-                raise DemonstrationError(f"{path}, line {number}: no conversation ({error!r})") from error
+                raise DemonstrationError(f"{path}, line {number}: not a conversation ({error!r})") from error
             if "assistant" not in roles:
                 raise DemonstrationError(f"{path}, line {number}: the agent says nothing")
             demos.append({"messages": messages})
@@ -74,8 +71,21 @@ def read_demos(path: Path, limit: int | None = None) -> list[dict[str, Any]]:
     return demos
 
 
+def common_system(demos: list[dict[str, Any]]) -> str:
+    """The system message with which every conversation begins; empty if they differ or have none."""
+    firsts = [demo["messages"][0] for demo in demos]
+    systems = {first["content"] if first["role"] == "system" else "" for first in firsts}
+    return str(systems.pop()) if len(systems) == 1 else ""
+
+
 def make_trainer(config: Config) -> SFTTrainer:
     """TRL's trainer over the demonstrations."""
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer
+
+    from baselines.allocator import keep_freed_memory
+    from baselines.models import load_policy
+
     keep_freed_memory()
     model, tokenizer = load_policy(config.model)
     arguments = SFTConfig(
@@ -104,39 +114,46 @@ def make_trainer(config: Config) -> SFTTrainer:
     )
 
 
-class _Report(TrainerCallback):
-    """Hands every logged value on, instead of printing it."""
-
-    def __init__(self, log: Callable[[dict[str, float]], None]) -> None:
-        self._log = log
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
-        self._log({"step": state.global_step, "steps": state.max_steps, **(logs or {})})
-
-
-def train(config: Config, log: Callable[[dict[str, float]], None] | None = None) -> Path:
+def train(config: Config, log: LogFunction | None = None) -> Path:
     """Train and save; returns the folder of the policy.
 
     Args:
-        config: what to do.
+        config: settings of the training.
         log: called with `step`, `steps` and what TRL measured, such as `loss`.
     """
     trainer = make_trainer(config)
     if log is not None:
-        from transformers import PrinterCallback
-
-        trainer.remove_callback(PrinterCallback)
-        trainer.add_callback(_Report(log))
+        _report(trainer, log)
     trainer.train()
     trainer.save_model(str(config.out))
+    _save_chat(config)
     return config.out
+
+
+def _report(trainer: SFTTrainer, log: LogFunction) -> None:
+    """Hand every value that TRL logs on, instead of printing it."""
+    from transformers import PrinterCallback, TrainerCallback
+
+    class Report(TrainerCallback):
+        def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
+            log({"step": state.global_step, "steps": state.max_steps, **(logs or {})})
+
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(Report())
+
+
+def _save_chat(config: Config) -> None:
+    """Keep the system message of the demonstrations with the policy."""
+    from baselines.chat import ChatFormat
+    from baselines.models import load_policy
+
+    _, tokenizer = load_policy(str(config.out))
+    ChatFormat(tokenizer, common_system(read_demos(config.demos, config.max_demos))).save(config.out)
 
 
 def main() -> None:
     """Command line."""
-    config = tyro.cli(Config)
-    train(config)
-    print(f"Policy saved to {config.out}")
+    run_from_terminal(Config, train)
 
 
 if __name__ == "__main__":

@@ -1,323 +1,273 @@
-"""The loop that all methods share: collect, advantages, update, log, checkpoint.
+"""The loop that all methods share: collect, update, log, checkpoint. It knows no method by name.
 
-A method is a function from returns and groups to advantages, and a loss; everything else is here. A run is a folder:
+A run is a folder:
 
     config.json       what was asked for
-    metrics.jsonl     one line an iteration
-    checkpoint/       policy, optimizer, random states, and how far the run is; replaced as a whole
+    metrics.jsonl     one line per iteration
+    checkpoint/       policy, critic, optimizer, and how far the run is; replaced as a whole
     policy/           the trained policy, when the run has finished
 
-A run that was killed at any instant goes on from its last checkpoint along the same curve.
+A run that was killed at any instant resumes from its last checkpoint along the same curve; a finished one does nothing,
+unless it is asked for more iterations.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.utils import gather_object
 from torch.optim.lr_scheduler import LinearLR
 
-from baselines.advantages import AdvantageFunction, GroupTooSmallError
+from baselines.advantages import GroupTooSmallError
 from baselines.allocator import keep_freed_memory
-from baselines.chat import ChatFormat
-from baselines.losses import Aggregation, aggregate, kl_k3, ppo_clip, sampled_log_probs
+from baselines.chat import ChatFormat, saved_system
+from baselines.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
+from baselines.config import HARMLESS, TrainerConfig
+from baselines.critic import load_critic
+from baselines.method import Method
 from baselines.models import load_policy
-from baselines.rollout import Collector, Episode, TransformersGenerator
-from baselines.run_folder import claim_folder
-from baselines.trajectory import Trajectory, collate
+from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
+from baselines.run_folder import append_metrics, claim_folder, drop_metrics_after
+from baselines.trajectory import Trajectory
+from baselines.update import Learner, update
+from textagent_gym.errors import WorldBrokenError
+from textagent_gym.vector import env_maker
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainerConfig:
-    """What every method needs to know."""
+class Stream(IntEnum):
+    """The streams of random numbers of an iteration; each is independent of the others."""
 
-    model: str
-    """Folder or hub name of the policy to begin with."""
-    out: Path
-    """Folder of the run; a run that stopped there goes on."""
-    iterations: int = 50
-    """Times that episodes are collected and learned from."""
-    groups: int = 8
-    """Different tasks an iteration."""
-    group_size: int = 8
-    """Episodes of each task."""
-    slots: int = 64
-    """Episodes played at once."""
-    temperature: float = 1.0
-    """Of the sampling."""
-    max_action_tokens: int = 24
-    """Tokens of an action at most."""
-    learning_rate: float = 1e-4
-    """Constant after the warm-up. The default suits a tiny model: use about 1e-6 for a pretrained one."""
-    warmup: int = 0
-    """Updates over which the learning rate rises to its value: Adam's first steps are its boldest."""
-    epochs: int = 1
-    """Passes over each iteration's episodes."""
-    minibatches: int = 2
-    """Updates a pass."""
-    microbatch: int = 16
-    """Episodes that go through the model at once; it bounds the memory and changes nothing else."""
-    clip_low: float = 0.2
-    """Of the probability ratio, below 1."""
-    clip_high: float = 0.28
-    """Of the probability ratio, above 1."""
-    kl: float = 0.0
-    """Weight of the divergence from the policy at the beginning; 0 saves that policy's memory."""
-    aggregation: Aggregation = "token"
-    """How the loss of the tokens becomes one number."""
-    max_gradient: float = 1.0
-    """Norm of the gradient at most."""
-    system: str = ""
-    """System message of every conversation."""
-    checkpoint_every: int = 10
-    """Iterations between two checkpoints."""
-    seed: int = 0
-    """Of everything: tasks, sampling, order of the updates."""
+    TASKS = 0
+    SAMPLING = 1
+    ORDER = 2
 
 
-def train(
-    config: TrainerConfig,
-    make_env: Callable[[], gymnasium.Env[str, str]],
-    advantages_of: AdvantageFunction,
-    log: Callable[[dict[str, Any]], None] | None = None,
-) -> Path:
+def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
     """Train and return the folder of the policy.
 
     Args:
-        config: of the run.
-        make_env: makes one environment.
-        advantages_of: out of `advantages.py`, or one like them.
-        log: called with the metrics of each iteration.
+        config: settings of the run.
+        method: advantages, loss and what they need.
+        log: called with the metrics of each iteration, in the main process.
 
     Raises:
-        GroupTooSmallError: `group_size` is 1, and there is nothing to compare an episode with.
+        GroupTooSmallError: `group_size` is smaller than the method needs.
+        RunFolderError: the folder holds another run, or a damaged one.
+        WorldBrokenError: not one episode of an iteration could be played.
     """
-    if config.group_size < 2:
+    if config.group_size < method.smallest_group:
         raise GroupTooSmallError(
-            f"group_size={config.group_size}: episodes are compared within their group, so it must hold 2 or more"
+            f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
+            f"{method.smallest_group}"
         )
     keep_freed_memory()
-    run = _Run(config)
-    generator = TransformersGenerator(
-        run.accelerator.unwrap_model(run.policy),
-        run.chat.end_id,
-        slots=min(config.slots, config.groups * config.group_size),
-        max_action_tokens=config.max_action_tokens,
-        temperature=config.temperature,
-    )
-    collector = Collector(make_env, generator, run.chat)
-    try:
-        while run.iteration < config.iterations:
-            started = time.perf_counter()
-            # Each iteration has generators of its own, so what happens in it does not depend on when a run resumed.
-            generator.random.manual_seed(_seed(config, run.iteration, 1, run.accelerator.process_index))
-            run.policy.eval()
-            trajectories = collector.collect(_episodes(config, run.iteration, run.accelerator.process_index))
-            collected = time.perf_counter()
-            run.policy.train()
-            metrics = run.update(trajectories, advantages_of)
-            run.iteration += 1
-            metrics = {
-                "iteration": run.iteration,
-                **_summary(trajectories),
-                **metrics,
-                "rollout_seconds": collected - started,
-                "update_seconds": time.perf_counter() - collected,
-            }
-            run.write(metrics)
-            if log is not None:
-                log(metrics)
-            if run.iteration % config.checkpoint_every == 0 and run.iteration < config.iterations:
-                run.save_checkpoint()
-    finally:
-        collector.close()
+    run = _Run(config, method)
+    if run.iteration < config.iterations:
+        collector = run.make_collector()
+        try:
+            while run.iteration < config.iterations:
+                _iterate(run, collector, log)
+        finally:
+            collector.close()
     return run.finish()
 
 
-def _episodes(config: TrainerConfig, iteration: int, process: int) -> list[Episode]:
-    """The episodes of one iteration: equal seeds within a group, so that they begin in the same state."""
-    random = np.random.default_rng(_seed(config, iteration, 0, process))
+def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], None] | None) -> None:
+    """One iteration. It has seeds of its own, so what happens in it does not depend on when a run resumed."""
+    config, iteration = run.config, run.iteration
+    started = time.perf_counter()
+    run.learner.policy.eval()
+    run.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
+    collection = collector.collect(run.my_requests())
+    summary = _summary(collection, iteration)
+    collected = time.perf_counter()
+    run.learner.policy.train()
+    metrics = update(
+        run.learner, run.method, config, collection.trajectories, stream_seed(config, iteration, Stream.ORDER)
+    )
+    run.iteration += 1
+    metrics = {
+        "iteration": run.iteration,
+        **summary,
+        **metrics,
+        "rollout_seconds": collected - started,
+        "update_seconds": time.perf_counter() - collected,
+    }
+    if run.accelerator.is_main_process:
+        append_metrics(run.folder, metrics)
+        if log is not None:
+            log(metrics)
+    if run.iteration % config.checkpoint_every == 0 or run.iteration == config.iterations:
+        run.save_checkpoint()
+
+
+def episode_requests(config: TrainerConfig, iteration: int) -> list[EpisodeRequest]:
+    """The episodes of one iteration, over all processes: equal seeds within a group, so that they begin equally."""
+    random = np.random.default_rng(stream_seed(config, iteration, Stream.TASKS))
     seeds = random.integers(2**31, size=config.groups)
-    return [Episode(group, seed=int(seed)) for group, seed in enumerate(seeds) for _ in range(config.group_size)]
+    return [
+        EpisodeRequest(
+            group,
+            seed=int(seed),
+            sampling_seed=stream_seed(config, iteration, Stream.SAMPLING, group * config.group_size + member),
+        )
+        for group, seed in enumerate(seeds)
+        for member in range(config.group_size)
+    ]
 
 
-def _seed(config: TrainerConfig, *path: int) -> int:
-    return int(np.random.SeedSequence((config.seed, *path)).generate_state(1)[0])
+def stream_seed(config: TrainerConfig, iteration: int, stream: Stream, *path: int) -> int:
+    """Seed of one stream of random numbers of one iteration."""
+    return int(np.random.SeedSequence((config.seed, iteration, stream, *path)).generate_state(1)[0])
 
 
-def _summary(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    successes = [t.success for t in trajectories if t.success is not None]
-    tokens = sum(len(turn.action) for t in trajectories for turn in t.turns)
+def _summary(collection: Collection, iteration: int) -> dict[str, float]:
+    """Metrics of the episodes of all processes.
+
+    Raises:
+        WorldBrokenError: there are none.
+    """
+    mine = [_measure(trajectory) for trajectory in collection.trajectories]
+    played: list[dict[str, Any]] = gather_object(mine)
+    reasons: list[str] = gather_object([episode.reason for episode in collection.broken])
+    if not played:
+        raise WorldBrokenError(f"no episode of iteration {iteration + 1} could be played: {reasons[0]}")
+    successes = [episode["success"] for episode in played if episode["success"] is not None]
+    scores = [episode["score"] for episode in played if episode["score"] is not None]
+    tokens = sum(episode["tokens"] for episode in played)
     return {
-        "episodes": len(trajectories),
-        "return": float(np.mean([t.total_reward for t in trajectories])),
+        "episodes": len(played),
+        "broken": len(reasons),
+        "return": float(np.mean([episode["return"] for episode in played])),
         **({"success": float(np.mean(successes))} if successes else {}),
-        "turns": float(np.mean([len(t.turns) for t in trajectories])),
+        **({"score": float(np.mean(scores))} if scores else {}),
+        "turns": float(np.mean([episode["turns"] for episode in played])),
         "action_tokens": tokens,
-        "entropy_estimate": -sum(sum(turn.log_probs) for t in trajectories for turn in t.turns) / tokens,
+        "entropy_estimate": -sum(episode["log_prob"] for episode in played) / tokens,
+    }
+
+
+def _measure(trajectory: Trajectory) -> dict[str, Any]:
+    return {
+        "return": trajectory.total_reward,
+        "success": trajectory.success,
+        "score": trajectory.score,
+        "turns": len(trajectory.turns),
+        "tokens": sum(len(turn.action) for turn in trajectory.turns),
+        "log_prob": sum(sum(turn.log_probs) for turn in trajectory.turns),
     }
 
 
 class _Run:
-    """The state of a run, and its folder."""
+    """The state of a run."""
 
-    def __init__(self, config: TrainerConfig) -> None:
+    def __init__(self, config: TrainerConfig, method: Method) -> None:
         self.config = config
+        self.method = method
         self.folder = config.out
         self.accelerator = Accelerator()
-        claim_folder(config.out, config, may_change=("iterations",))
-        checkpoint = self._restore_folder()
-        model, tokenizer = load_policy(str(checkpoint) if checkpoint else config.model)
-        self.tokenizer = tokenizer
-        self.chat = ChatFormat(tokenizer, config.system)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=0.0)
-        self.policy, self.optimizer = self.accelerator.prepare(model, optimizer)
-        self.schedule = LinearLR(optimizer, 1 / (config.warmup + 1), total_iters=config.warmup)
-        self.reference = load_policy(config.model)[0].to(self.accelerator.device).eval() if config.kl else None
-        self.iteration = 0
-        if checkpoint is not None:
-            state = torch.load(checkpoint / "state.pt", weights_only=True)
-            self.optimizer.load_state_dict(state["optimizer"])
-            self.schedule.load_state_dict(state["schedule"])
-            self.iteration = state["iteration"]
-        self._drop_metrics_after(self.iteration)
-
-    def update(self, trajectories: Sequence[Trajectory], advantages_of: AdvantageFunction) -> dict[str, float]:
-        """Learn from one iteration's episodes."""
-        config = self.config
-        lengths = np.array([len(t.turns) for t in trajectories], dtype=np.int64)
-        rewards = np.zeros((len(trajectories), int(lengths.max())))
-        for row, trajectory in enumerate(trajectories):
-            rewards[row, : lengths[row]] = [turn.reward for turn in trajectory.turns]
-        groups = np.array([t.group for t in trajectories], dtype=np.int64)
-        advantages = advantages_of(rewards, lengths, groups)
-        random = np.random.default_rng(_seed(config, self.iteration, 2, self.accelerator.process_index))
-        losses, clipped, norms = [], [], []
-        for _ in range(config.epochs):
-            for part in np.array_split(random.permutation(len(trajectories)), config.minibatches):
-                # Episodes without advantage teach nothing, unless they are held near the reference.
-                members = [int(i) for i in part if advantages[i].any() or config.kl]
-                if members:
-                    loss, share, norm = self._step([trajectories[i] for i in members], advantages[members])
-                    losses.append(loss)
-                    clipped.append(share)
-                    norms.append(norm)
-        if not losses:
-            return {"loss": 0.0, "clipped": 0.0, "gradient_norm": 0.0}
-        return {
-            "loss": float(np.mean(losses)),
-            "clipped": float(np.mean(clipped)),
-            "gradient_norm": float(np.mean(norms)),
-        }
-
-    def _step(self, trajectories: list[Trajectory], advantages: Any) -> tuple[float, float, float]:
-        """One update of the weights: loss, share of tokens at the clip, norm of the gradient."""
-        config = self.config
-        # Episodes of similar length go together, so that little is padded; the gradient is the same.
-        order = sorted(range(len(trajectories)), key=lambda i: len(trajectories[i].ids))
-        tokens = sum(len(turn.action) for t in trajectories for turn in t.turns)
-        total, at_clip = 0.0, 0.0
-        for start in range(0, len(order), config.microbatch):
-            members = order[start : start + config.microbatch]
-            batch = collate([trajectories[i] for i in members])
-            device = self.accelerator.device
-            ids, mask = batch.ids.to(device), batch.action_mask.to(device)
-            old = batch.log_probs.to(device)
-            logits = self.policy(input_ids=ids, attention_mask=batch.attention_mask.to(device), use_cache=False).logits
-            log_probs = sampled_log_probs(logits, ids, config.temperature or 1.0)
-            advantage = torch.tensor(advantages[members], dtype=torch.float32).gather(1, batch.turns).to(device)
-            values = ppo_clip(log_probs, old, advantage, clip_low=config.clip_low, clip_high=config.clip_high)
-            if self.reference is not None:
-                with torch.no_grad():
-                    said = self.reference(input_ids=ids, attention_mask=batch.attention_mask.to(device)).logits
-                    reference = sampled_log_probs(said, ids, config.temperature or 1.0)
-                values = values + config.kl * kl_k3(log_probs, reference)
-            share = float(mask.sum()) / tokens if config.aggregation == "token" else len(members) / len(trajectories)
-            loss = aggregate(values, mask, config.aggregation, constant=float(config.max_action_tokens)) * share
-            self.accelerator.backward(loss)
-            total += float(loss.detach())
-            ratio = (log_probs - old).detach().exp()
-            outside = (ratio < 1 - config.clip_low) | (ratio > 1 + config.clip_high)
-            at_clip += float((outside * mask).sum()) / tokens
-        norm = self.accelerator.clip_grad_norm_(self.policy.parameters(), config.max_gradient)
-        self.optimizer.step()
-        self.schedule.step()
-        self.optimizer.zero_grad()
-        return total, at_clip, float(norm)
-
-    def write(self, metrics: dict[str, Any]) -> None:
-        """Append a line to the metrics."""
+        claim_folder(config.out, config, HARMLESS, write=False)
+        checkpoint = find_checkpoint(config.out)
+        try:
+            policy, tokenizer = load_policy(str(checkpoint.folder) if checkpoint else config.model)
+            critic = self._load_critic(checkpoint)
+        except OSError as error:
+            if checkpoint is None:
+                raise
+            raise CheckpointError(f"{checkpoint.folder} is damaged ({error}); delete it") from error
+        # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         if self.accelerator.is_main_process:
-            with open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as file:
-                file.write(json.dumps(metrics) + "\n")
+            claim_folder(config.out, config, HARMLESS)
+        self.chat = ChatFormat(tokenizer, saved_system(config.model) if config.system is None else config.system)
+        self.iteration = checkpoint.iteration if checkpoint else 0
+        self.learner = self._prepare(policy, critic, checkpoint)
+        if self.accelerator.is_main_process:
+            drop_metrics_after(self.folder, self.iteration)
+        self.accelerator.wait_for_everyone()
+
+    def make_collector(self) -> Collector:
+        """The environments of this process and the generator of their actions."""
+        config = self.config
+        slots = max(1, min(config.slots, len(self.my_requests())))
+        self.generator = TransformersGenerator(
+            self.accelerator.unwrap_model(self.learner.policy),
+            self.chat.end_id,
+            slots=slots,
+            max_action_tokens=config.max_action_tokens,
+            temperature=config.temperature,
+        )
+        pool = make_pool(env_maker(config.env, **config.env_kwargs), slots, config.pool, config.workers)
+        return Collector(
+            pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds
+        )
+
+    def my_requests(self) -> list[EpisodeRequest]:
+        """This process's share of the episodes of the current iteration: neighbours, so that groups stay together."""
+        requests = episode_requests(self.config, self.iteration)
+        processes, process = self.accelerator.num_processes, self.accelerator.process_index
+        return requests[process * len(requests) // processes : (process + 1) * len(requests) // processes]
 
     def save_checkpoint(self) -> None:
-        """Write everything that is needed to go on, as a whole or not at all."""
-        if not self.accelerator.is_main_process:
-            return
-        fresh, old = self.folder / "checkpoint.new", self.folder / "checkpoint.old"
-        shutil.rmtree(fresh, ignore_errors=True)
-        self._save_policy(fresh)
-        state = {
-            "optimizer": self.optimizer.state_dict(),
-            "schedule": self.schedule.state_dict(),
-            "iteration": self.iteration,
-        }
-        torch.save(state, fresh / "state.pt")
-        shutil.rmtree(old, ignore_errors=True)
-        current = self.folder / "checkpoint"
-        if current.exists():
-            current.rename(old)
-        fresh.rename(current)
-        shutil.rmtree(old, ignore_errors=True)
+        """Write everything that is needed to resume."""
+        if self.accelerator.is_main_process:
+            learner = self.learner
+            critic = None if learner.critic is None else self.accelerator.unwrap_model(learner.critic)
+            save_checkpoint(
+                self.folder,
+                self.iteration,
+                optimizer=learner.optimizer,
+                schedule=learner.schedule,
+                save_policy=self._save_policy,
+                critic=critic,
+            )
+        self.accelerator.wait_for_everyone()
 
     def finish(self) -> Path:
-        """Write the trained policy; the checkpoint is no longer needed."""
-        policy = self.folder / "policy"
-        if self.accelerator.is_main_process:
-            fresh = self.folder / "policy.new"
-            shutil.rmtree(fresh, ignore_errors=True)
-            self._save_policy(fresh)
-            shutil.rmtree(policy, ignore_errors=True)
-            fresh.rename(policy)
-            for name in ("checkpoint", "checkpoint.old"):
-                shutil.rmtree(self.folder / name, ignore_errors=True)
-        return policy
+        """Write the trained policy, unless it is there already; the checkpoint stays, for more iterations."""
+        folder = self.folder / "policy"
+        done = folder / "iteration"
+        if self.accelerator.is_main_process and not (done.is_file() and done.read_text() == str(self.iteration)):
+
+            def write(fresh: Path) -> None:
+                self._save_policy(fresh)
+                (fresh / done.name).write_text(str(self.iteration))
+
+            replace_folder(folder, write)
+        self.accelerator.wait_for_everyone()
+        return folder
+
+    def _load_critic(self, checkpoint: Checkpoint | None) -> Any:
+        if self.method.critic is None:
+            return None
+        if checkpoint is not None:
+            return load_critic(str(checkpoint.critic))
+        return load_critic(self.method.critic.model or self.config.model)
+
+    def _prepare(self, policy: Any, critic: Any, checkpoint: Checkpoint | None) -> Learner:
+        """Models and optimizer, on the devices of all processes."""
+        config, method = self.config, self.method
+        groups: list[dict[str, Any]] = [{"params": list(policy.parameters())}]
+        if critic is not None and method.critic is not None:
+            groups.append({"params": list(critic.parameters()), "lr": method.critic.learning_rate})
+        inner = torch.optim.AdamW(groups, lr=config.learning_rate, weight_decay=0.0)
+        policy, optimizer = self.accelerator.prepare(policy, inner)
+        critic = None if critic is None else self.accelerator.prepare(critic)
+        schedule = LinearLR(inner, 1 / (config.warmup + 1), total_iters=config.warmup)
+        reference = None
+        if method.reference:
+            reference = load_policy(config.model)[0].to(self.accelerator.device).eval()
+        if checkpoint is not None:
+            optimizer.load_state_dict(checkpoint.optimizer)
+            schedule.load_state_dict(checkpoint.schedule)
+        return Learner(self.accelerator, policy, optimizer, schedule, critic, reference)
 
     def _save_policy(self, folder: Path) -> None:
-        self.accelerator.unwrap_model(self.policy).save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
-
-    def _restore_folder(self) -> Path | None:
-        """The last whole checkpoint: the old one, if the run was killed between the two renames."""
-        for name in ("checkpoint", "checkpoint.old"):
-            if (self.folder / name / "state.pt").is_file():
-                return self.folder / name
-        return None
-
-    def _drop_metrics_after(self, iteration: int) -> None:
-        """Forget what was logged after the checkpoint: those iterations are played again."""
-        path = self.folder / "metrics.jsonl"
-        if not path.is_file():
-            return
-        kept = []
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue  # A line cut by a kill.
-            if record["iteration"] <= iteration:
-                kept.append(line)
-        temporary = path.with_suffix(".new")
-        temporary.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-        os.replace(temporary, path)
+        self.accelerator.unwrap_model(self.learner.policy).save_pretrained(folder)
+        self.chat.save(folder)

@@ -9,10 +9,11 @@ rewards:            r1            r2            r3     on the last token of each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import torch
+
+from baselines.rollouts import Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Turn:
         prompt: ids that were added to the conversation before the action.
         action: ids that the policy sampled, the end token included where it was sampled.
         log_probs: natural log-probability of each action id when it was sampled.
-        reward: of the turn.
+        reward: reward of the turn.
         text: the action as the environment received it.
         observation: what the policy read before it acted.
         valid: the environment understood the action (true where it does not tell).
@@ -49,8 +50,11 @@ class Trajectory:
         task_type: what sort of task it is, where the environment tells it.
         success: the goal was reached; `None` where the environment does not tell.
         terminated: the world ended the episode.
+        truncated: the environment cut the episode, for example because the turn budget ran out.
         overflow: the conversation reached the policy's context length, which cut the episode.
+        score: the world's own measure at the end, 0 to 1; `None` where it has none.
         last_observation: what the environment said last.
+        closing: ids of that observation, which no action followed; a critic reads them to value what was cut off.
     """
 
     turns: tuple[Turn, ...]
@@ -59,9 +63,11 @@ class Trajectory:
     task_type: str = ""
     success: bool | None = None
     terminated: bool = False
+    truncated: bool = False
     overflow: bool = False
+    score: float | None = None
     last_observation: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
+    closing: tuple[int, ...] = ()
 
     @property
     def total_reward(self) -> float:
@@ -82,39 +88,61 @@ class Batch:
         ids: int64; padding is 0 and not attended to.
         attention_mask: int64, 1 for every token of the conversation, prompts included.
         action_mask: float32, 1 for every sampled token.
-        log_probs: float32, of the sampled tokens when they were sampled; 0 elsewhere.
-        rewards: float32, each turn's on the last token of its action.
-        turns: int64, number of the turn that a sampled token belongs to, from 0; 0 elsewhere too.
+        log_probs: float32, log-probability of the sampled tokens when they were sampled; 0 elsewhere.
+        steps: int64, number of the step that a sampled token belongs to, from 0; 0 elsewhere too.
+        step_mask: float32, 1 for the first token of every step.
     """
 
     ids: torch.Tensor
     attention_mask: torch.Tensor
     action_mask: torch.Tensor
     log_probs: torch.Tensor
-    rewards: torch.Tensor
-    turns: torch.Tensor
+    steps: torch.Tensor
+    step_mask: torch.Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on a device."""
+        return Batch(
+            self.ids.to(device),
+            self.attention_mask.to(device),
+            self.action_mask.to(device),
+            self.log_probs.to(device),
+            self.steps.to(device),
+            self.step_mask.to(device),
+        )
 
 
-def collate(trajectories: Sequence[Trajectory]) -> Batch:
-    """Pad trajectories to a batch."""
+def collate(trajectories: Sequence[Trajectory], level: Level = "turn") -> Batch:
+    """Pad trajectories to a batch; `level` says what a step is (see `rollouts.py`)."""
     length = max(len(trajectory.ids) for trajectory in trajectories)
     shape = (len(trajectories), length)
     ids = torch.zeros(shape, dtype=torch.int64)
     attention = torch.zeros(shape, dtype=torch.int64)
     action = torch.zeros(shape)
     log_probs = torch.zeros(shape)
-    rewards = torch.zeros(shape)
-    turns = torch.zeros(shape, dtype=torch.int64)
+    steps = torch.zeros(shape, dtype=torch.int64)
+    step_mask = torch.zeros(shape)
     for row, trajectory in enumerate(trajectories):
-        at = 0
+        at, sampled = 0, 0
         for number, turn in enumerate(trajectory.turns):
             start = at + len(turn.prompt)
             end = start + len(turn.action)
             ids[row, at:end] = torch.tensor((*turn.prompt, *turn.action), dtype=torch.int64)
             action[row, start:end] = 1.0
             log_probs[row, start:end] = torch.tensor(turn.log_probs)
-            rewards[row, end - 1] = turn.reward
-            turns[row, start:end] = number
+            if level == "turn":
+                steps[row, start:end] = number
+                step_mask[row, start] = 1.0
+            else:
+                steps[row, start:end] = torch.arange(sampled, sampled + len(turn.action))
+                step_mask[row, start:end] = 1.0
+            sampled += len(turn.action)
             at = end
         attention[row, :at] = 1
-    return Batch(ids, attention, action, log_probs, rewards, turns)
+    return Batch(ids, attention, action, log_probs, steps, step_mask)
+
+
+def idle_batch() -> Batch:
+    """A batch without a sampled token: what a process reads that has nothing to learn from while others have."""
+    zeros = torch.zeros((1, 2))
+    return Batch(zeros.long(), zeros.long() + 1, zeros, zeros, zeros.long(), zeros)

@@ -1,4 +1,4 @@
-"""Episodes of a tiny policy: the continued cache beside reading the whole conversation again at every turn.
+"""Episodes of a tiny policy: the continued cache beside reading the conversation again, and pools beside this process.
 
 python -m benchmarks.rollout
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import torch
@@ -15,10 +17,26 @@ from rich.console import Console
 from rich.table import Table
 
 from baselines.chat import ChatFormat
+from baselines.config import PoolKind
 from baselines.models import load_policy, make_tiny_policy
-from baselines.rollout import Collector, Completion, Episode, Request, TransformersGenerator
+from baselines.rollout import (
+    Collector,
+    Completion,
+    EpisodeRequest,
+    Generator,
+    Prompt,
+    TransformersGenerator,
+    make_pool,
+)
+from baselines.trajectory import Trajectory
+from textagent_gym.vector import env_maker
 
 ENV, TASKS, SLOTS = "textagent/TextWorld-w2-o3-q4-v0", 4, 32
+WORLDS: dict[str, dict[str, Any]] = {
+    "textagent/ALFWorld-v0": {"num_tasks": 4, "max_turns": 20},
+    ENV: {"num_tasks": TASKS, "max_turns": 20},
+}
+SLEEP = 0.05  # Seconds that one environment of the slow world takes per step, ten times a cheap world's batch.
 
 
 class Rereading:
@@ -26,49 +44,115 @@ class Rereading:
 
     def __init__(self, generator: TransformersGenerator) -> None:
         self._generator = generator
-        self._said: dict[int, tuple[int, ...]] = {}
+        self._conversations: dict[int, tuple[int, ...]] = {}
+        self._turns: dict[int, int] = {}
         self.slots = generator.slots
         self.context_length = generator.context_length
         self.max_action_tokens = generator.max_action_tokens
 
-    def generate(self, requests: list[Request]) -> list[Completion]:
+    def generate(self, prompts: Sequence[Prompt]) -> list[Completion]:
         """Complete the conversations of some slots."""
         whole = []
-        for request in requests:
-            before = () if request.fresh else self._said[request.slot]
-            self._said[request.slot] = (*before, *request.ids)
-            whole.append(Request(request.slot, self._said[request.slot], True))
-        self._generator._forget()
+        for prompt in prompts:
+            before = () if prompt.fresh else self._conversations[prompt.slot]
+            self._turns[prompt.slot] = 0 if prompt.fresh else self._turns[prompt.slot] + 1
+            self._conversations[prompt.slot] = (*before, *prompt.ids)
+            seed = prompt.seed + 1_000 * self._turns[prompt.slot]
+            whole.append(Prompt(prompt.slot, self._conversations[prompt.slot], True, seed))
+        self._generator.forget()
         completions = self._generator.generate(whole)
-        for request, completion in zip(requests, completions, strict=True):
-            self._said[request.slot] = (*self._said[request.slot], *completion.ids)
+        for prompt, completion in zip(prompts, completions, strict=True):
+            self._conversations[prompt.slot] = (*self._conversations[prompt.slot], *completion.ids)
         return completions
+
+    def take_weights(self, model: Any) -> None:
+        """See `Generator`."""
+        self._generator.take_weights(model)
+
+    def close(self) -> None:
+        """See `Generator`."""
+        self._generator.close()
+
+
+class Slow(gymnasium.Wrapper[str, str, str, str]):
+    """A world of which every eighth task takes its time."""
+
+    def reset(self, **kwargs: Any) -> tuple[str, dict[str, Any]]:
+        """See `gymnasium.Env.reset`."""
+        self._slow = (kwargs.get("options") or {}).get("task_index", 0) % 8 == 0
+        return super().reset(**kwargs)
+
+    def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
+        """See `gymnasium.Env.step`."""
+        if self._slow:
+            time.sleep(SLEEP)
+        return super().step(action)
+
+
+def collect(
+    make: Any, backend: Generator, chat: ChatFormat, kind: PoolKind, **kwargs: Any
+) -> tuple[float, list[Trajectory]]:
+    """Seconds and episodes; making the pool and the first episodes, which compile games, are not counted."""
+    pool = make_pool(make, SLOTS, kind)
+    collector = Collector(pool, backend, chat, **kwargs)
+    try:
+        collector.collect([EpisodeRequest(i, options={"task_index": i % TASKS}) for i in range(SLOTS)])
+        requests = [EpisodeRequest(i, options={"task_index": i % 8}, sampling_seed=i) for i in range(2 * SLOTS)]
+        started = time.perf_counter()
+        played = collector.collect(requests).trajectories
+        return time.perf_counter() - started, played
+    finally:
+        collector.close()
+
+
+def new_table(title: str, first: str) -> Table:
+    """A table of rates."""
+    table = Table(title=title, header_style="bold")
+    for column in (first, "episodes/s", "tokens/s", "ratio"):
+        table.add_column(column)
+    return table
+
+
+def add_row(table: Table, name: str, seconds: float, played: list[Trajectory], basis: float | None) -> float:
+    """Add a rate and return it; `basis` is the rate that the ratio is taken to."""
+    rate = sum(len(t.ids) for t in played) / seconds
+    table.add_row(name, f"{len(played) / seconds:.1f}", f"{rate:,.0f}", f"{rate / (basis or rate):.2f}")
+    return rate
 
 
 def main() -> None:
-    """Print tokens/s of both and their ratio."""
-    env = gymnasium.make(ENV, num_tasks=TASKS, max_turns=20)
-    texts = [env.reset(options={"task_index": index})[0] for index in range(TASKS)]
-    table = Table(title=f"Rollouts of {2 * SLOTS} episodes in {SLOTS} slots", header_style="bold")
-    for column in ("cache", "episodes/s", "tokens/s", "ratio"):
-        table.add_column(column)
+    """Print tokens/s and ratios."""
+    console = Console()
+    makers = {name: env_maker(name, **{**kwargs, "num_tasks": 8}) for name, kwargs in WORLDS.items()}
+    texts = []
+    for make in makers.values():
+        env = make()
+        texts += [env.reset(options={"task_index": index})[0] for index in range(TASKS)]
+    makers["every eighth task slow"] = env_maker("textagent/ALFWorld-v0", wrappers=(Slow,), num_tasks=8, max_turns=20)
     with tempfile.TemporaryDirectory() as folder:
         make_tiny_policy(Path(folder), texts)
         model, tokenizer = load_policy(folder)
-        chat, rates = ChatFormat(tokenizer), []
-        for name in ("re-read", "continued"):
-            torch.manual_seed(0)
-            generator = TransformersGenerator(model.eval(), chat.end_id, slots=SLOTS, max_action_tokens=8)
-            backend = generator if name == "continued" else Rereading(generator)
-            collector = Collector(lambda: gymnasium.make(ENV, num_tasks=TASKS, max_turns=20), backend, chat)
-            episodes = [Episode(i, options={"task_index": i % TASKS}) for i in range(2 * SLOTS)]
-            started = time.perf_counter()
-            played = collector.collect(episodes)
-            seconds = time.perf_counter() - started
-            collector.close()
-            rates.append(sum(len(t.ids) for t in played) / seconds)
-            table.add_row(name, f"{len(played) / seconds:.1f}", f"{rates[-1]:,.0f}", f"{rates[-1] / rates[0]:.2f}")
-    Console().print(table)
+        chat = ChatFormat(tokenizer)
+        torch.manual_seed(0)
+        generator = TransformersGenerator(model.eval(), chat.end_id, slots=SLOTS, max_action_tokens=8)
+        table, basis = new_table(f"{ENV}: {2 * SLOTS} episodes in {SLOTS} slots", "cache"), None
+        for name, backend in (("re-read", Rereading(generator)), ("continued", generator)):
+            rate = add_row(table, name, *collect(makers[ENV], backend, chat, "in-process"), basis)
+            basis = basis or rate
+        console.print(table)
+        pools: list[tuple[str, PoolKind, float]] = [
+            ("in-process", "in-process", 0.0),
+            ("process, all wait", "process", float("inf")),
+            ("process, ready first", "process", 0.02),
+            ("thread, all wait", "thread", float("inf")),
+            ("thread, ready first", "thread", 0.02),
+        ]
+        for world, make in makers.items():
+            table, basis = new_table(f"{world}: {2 * SLOTS} episodes in {SLOTS} slots", "pool"), None
+            for name, kind, patience in pools:
+                rate = add_row(table, name, *collect(make, generator, chat, kind, patience=patience), basis)
+                basis = basis or rate
+            console.print(table)
 
 
 if __name__ == "__main__":

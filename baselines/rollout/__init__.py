@@ -1,7 +1,20 @@
-"""Episodes with a language model: a collector, and one generation back end a file."""
+"""Episodes with a language model: a collector over a pool of environments, and one generation back end per file."""
 
-from baselines.rollout.backend import Completion, Generator, Request
-from baselines.rollout.collector import Collector, Episode
+from baselines.rollout.backend import Completion, Generator, Prompt
+from baselines.rollout.collector import BrokenEpisode, Collection, Collector, EpisodeRequest
+from baselines.rollout.pool import InProcessPool, Pool, make_pool
 from baselines.rollout.transformers_backend import TransformersGenerator
 
-__all__ = ["Collector", "Completion", "Episode", "Generator", "Request", "TransformersGenerator"]
+__all__ = [
+    "BrokenEpisode",
+    "Collection",
+    "Collector",
+    "Completion",
+    "EpisodeRequest",
+    "Generator",
+    "InProcessPool",
+    "Pool",
+    "Prompt",
+    "TransformersGenerator",
+    "make_pool",
+]

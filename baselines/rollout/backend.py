@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Prompt:
     """Continue one conversation.
 
     Attributes:
         slot: which conversation, from 0 to the number of slots less 1.
         ids: what is added to it before the model speaks.
         fresh: forget what the slot held; a new conversation begins.
+        seed: seed of what a new conversation samples, so that it depends neither on the slot nor on the others.
     """
 
     slot: int
     ids: tuple[int, ...]
     fresh: bool
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,14 @@ class Generator(Protocol):
     context_length: int
     max_action_tokens: int
 
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Complete the conversations of some slots, each at most once, in the order of the requests."""
+    def generate(self, prompts: Sequence[Prompt]) -> list[Completion]:
+        """Complete the conversations of some slots, each at most once, in the order of the prompts."""
+        ...
+
+    def take_weights(self, model: Any) -> None:
+        """Speak with the weights of `model` from now on; every conversation is forgotten."""
+        ...
+
+    def close(self) -> None:
+        """Free what the back end holds; again does nothing."""
         ...

@@ -1,142 +1,301 @@
-"""Many episodes at once: every slot plays its own, and takes the next one as soon as it has finished."""
+"""Many episodes at once: whichever environment is ready gets the next action, and a slow one stalls nobody.
+
+requests --> slots --reset/send--> pool --recv (whoever is ready)--> prompts --> generator --> actions --> pool
+               ^------------ a slot whose episode has ended takes the next request <-------------------------'
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import gymnasium
-
 from baselines.chat import ChatFormat
-from baselines.rollout.backend import Completion, Generator, Request
+from baselines.rollout.backend import Completion, Generator, Prompt
+from baselines.rollout.pool import Pool
 from baselines.trajectory import Trajectory, Turn
+from textagent_gym.errors import WorkerError, WorldBrokenError
+from textagent_gym.vector import Received
+
+_REPLAYS = 3
+"""Number of times that episodes of one group are played again because their world broke. A world that breaks oftener is
+broken for good, and playing it again would only cost time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class EpisodeRequest:
     """An episode to be played.
 
     Attributes:
         group: number of its group; episodes of a group begin in the same state.
-        seed: for `reset`.
-        options: for `reset`.
+        seed: seed for `reset`.
+        options: options for `reset`.
+        sampling_seed: seed of the tokens that are sampled in this episode.
     """
 
     group: int
     seed: int | None = None
     options: dict[str, Any] | None = None
+    sampling_seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenEpisode:
+    """An episode that could not be played, and why."""
+
+    request: EpisodeRequest
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """What came of the requests.
+
+    Attributes:
+        trajectories: the episodes that were played, in the order of their requests.
+        broken: the episodes whose world broke each time that they were played.
+    """
+
+    trajectories: list[Trajectory]
+    broken: list[BrokenEpisode]
 
 
 @dataclass(slots=True)
 class _Slot:
-    """An environment and what has happened in its current episode."""
+    """One environment: what was asked of it, and its current episode."""
 
-    env: gymnasium.Env[str, str]
-    episode: Episode | None = None
+    number: int
+    position: int | None = None  # Of the episode among the requests; None while the slot is idle.
+    asked_at: float | None = None  # While an answer is awaited.
+    overdue: bool = False  # The answer is no longer wanted: the episode is played elsewhere.
+    completion: Completion | None = None  # What was sent; None after a reset.
     observation: str = ""
     pending: list[int] = field(default_factory=list)
     length: int = 0
     turns: list[Turn] = field(default_factory=list)
-    info: dict[str, Any] = field(default_factory=dict)
 
 
 class Collector:
     """Plays episodes with a language model.
 
     Args:
-        make_env: makes one environment; called once a slot.
-        generator: of the actions; its slots are the episodes played at once.
-        chat: turns observations into token ids.
+        pool: the environments, one per slot of the generator; they are closed with the collector.
+        generator: back end that samples the actions.
+        chat: format that turns observations into token ids.
+        patience: seconds for which a batch waits for slower environments after the first has answered; `inf` waits for
+            all of them.
+        answer_seconds: seconds after which an environment that has not answered counts as broken.
 
     An episode ends when its environment says so, or when the conversation would outgrow the model's context; it is then
-    cut there and marked `overflow`.
+    cut there and marked `overflow`. An episode whose world breaks is dropped and played again.
+
+    Equal requests give equal episodes: the task and what is sampled follow from the request alone, whichever slot plays
+    it and whoever is ready first. Log-probabilities are equal to the last bit where batches are composed equally too:
+    with environments in this process, or with infinite patience.
     """
 
-    def __init__(self, make_env: Callable[[], gymnasium.Env[str, str]], generator: Generator, chat: ChatFormat) -> None:
-        self._slots = [_Slot(make_env()) for _ in range(generator.slots)]
+    def __init__(
+        self,
+        pool: Pool,
+        generator: Generator,
+        chat: ChatFormat,
+        *,
+        patience: float = 0.05,
+        answer_seconds: float = 600.0,
+    ) -> None:
+        self._pool = pool
         self._generator = generator
         self._chat = chat
+        self._patience = patience
+        self._answer_seconds = answer_seconds
+        self._slots = [_Slot(number) for number in range(min(pool.num_envs, generator.slots))]
 
     def collect(
-        self, episodes: Iterable[Episode], progress: Callable[[Trajectory], None] | None = None
-    ) -> list[Trajectory]:
-        """Play all episodes and return them in the order in which they were asked for.
+        self, requests: Iterable[EpisodeRequest], progress: Callable[[Trajectory], None] | None = None
+    ) -> Collection:
+        """Play all episodes.
 
         Args:
-            episodes: what to play.
+            requests: what to play.
             progress: called with each episode that has ended.
+
+        Raises:
+            WorldBrokenError: no environment answers any more.
         """
-        waiting = iter(enumerate(episodes))
-        playing: dict[int, int] = {}  # slot -> position among the episodes
-        done: dict[int, Trajectory] = {}
-        for number, slot in enumerate(self._slots):
-            self._begin(number, slot, waiting, playing)
-        while playing:
-            numbers = sorted(playing)
-            requests = [
-                Request(number, tuple(self._slots[number].pending), not self._slots[number].turns) for number in numbers
+        everything = list(requests)
+        run = _Run(everything, deque(range(len(everything))), progress)
+        while len(run.done) + len(run.broken) < len(everything):
+            ready = self._gather(run)
+            prompts = [
+                Prompt(slot.number, tuple(slot.pending), not slot.turns, run.request(slot).sampling_seed)
+                for slot in ready
             ]
-            for number, completion in zip(numbers, self._generator.generate(requests), strict=True):
-                slot = self._slots[number]
-                ended = self._act(slot, completion)
-                if ended is not None:
-                    done[playing.pop(number)] = ended
-                    if progress is not None:
-                        progress(ended)
-                    self._begin(number, slot, waiting, playing)
-        return [done[position] for position in sorted(done)]
+            for slot, completion in zip(ready, self._generator.generate(prompts) if prompts else [], strict=True):
+                slot.completion = completion
+                slot.asked_at = time.monotonic()
+                self._pool.send(slot.number, self._chat.text(list(completion.ids)))
+        return Collection(
+            [run.done[position] for position in sorted(run.done)],
+            [BrokenEpisode(everything[position], run.broken[position]) for position in sorted(run.broken)],
+        )
 
     def close(self) -> None:
         """Close the environments."""
+        self._pool.close()
+
+    def _gather(self, run: _Run) -> list[_Slot]:
+        """The slots whose turn it is to speak: all that answer within the patience after the first one."""
+        self._fill(run)
+        deadline = math.inf
+        ready: dict[int, _Slot] = {}
+        while any(slot.asked_at is not None and not slot.overdue for slot in self._slots):
+            try:
+                slot, answer = self._receive(deadline)
+            except TimeoutError:
+                self._give_up(run)
+                if time.monotonic() >= deadline:
+                    break
+                continue
+            slot.asked_at = None
+            if slot.overdue:  # It answers after all: its environment can be used again.
+                slot.overdue = False
+            elif isinstance(answer, str):
+                self._break(run, slot, answer)
+            elif self._read(run, slot, answer):
+                ready[slot.number] = slot
+            self._fill(run)
+            if ready:
+                deadline = min(deadline, time.monotonic() + self._patience)
+        return [ready[number] for number in sorted(ready)]
+
+    def _fill(self, run: _Run) -> None:
+        """Begin the next episodes in idle slots."""
         for slot in self._slots:
-            slot.env.close()
+            if not run.waiting:
+                return
+            if slot.position is None and slot.asked_at is None:
+                slot.position = run.waiting.popleft()
+                slot.completion, slot.turns = None, []
+                slot.asked_at = time.monotonic()
+                request = run.request(slot)
+                self._pool.reset(slot.number, seed=request.seed, options=request.options)
+        if run.waiting and all(slot.overdue for slot in self._slots):
+            raise WorldBrokenError(f"none of {len(self._slots)} environments answers within {self._answer_seconds} s")
 
-    def _begin(self, number: int, slot: _Slot, waiting: Iterator[tuple[int, Episode]], playing: dict[int, int]) -> None:
-        """Begin the next episode in a slot, if there is one."""
-        following = next(waiting, None)
-        if following is None:
-            return
-        position, episode = following
-        slot.episode = episode
-        slot.observation, slot.info = slot.env.reset(seed=episode.seed, options=episode.options)
-        slot.pending = self._chat.opening(slot.observation)
-        slot.length = len(slot.pending)
-        slot.turns = []
-        playing[number] = position
+    def _receive(self, deadline: float) -> tuple[_Slot, Received | str]:
+        """The next answer of any environment; a text says why it broke."""
+        limits = [
+            slot.asked_at + self._answer_seconds
+            for slot in self._slots
+            if slot.asked_at is not None and not slot.overdue
+        ]
+        until = min([deadline, *limits])
+        timeout = None if until == math.inf else max(0.0, until - time.monotonic())
+        try:
+            received = self._pool.recv(timeout)
+        except (WorkerError, WorldBrokenError) as error:
+            cause = error if isinstance(error, WorkerError) else error.__cause__
+            if not isinstance(cause, WorkerError) or cause.slot is None:
+                raise
+            return self._slots[cause.slot], str(error)
+        reason = received.info.get("broken") or ("its worker died" if received.info.get("worker_restarted") else None)
+        return self._slots[received.slot], str(reason) if reason else received
 
-    def _act(self, slot: _Slot, completion: Completion) -> Trajectory | None:
-        """Play a sampled action; the episode if that ended it."""
-        assert slot.episode is not None
-        text = self._chat.text(list(completion.ids))
-        read = slot.observation
-        slot.observation, reward, terminated, truncated, slot.info = slot.env.step(text)
+    def _give_up(self, run: _Run) -> None:
+        """Play the episodes of environments that have not answered in time elsewhere."""
+        now = time.monotonic()
+        restart = getattr(self._pool, "restart", None)  # Without it, the environment is lost until it answers.
+        for slot in self._slots:
+            if slot.asked_at is not None and not slot.overdue and now >= slot.asked_at + self._answer_seconds:
+                slot.overdue = True
+                if restart is not None:
+                    restart(slot.number)
+                self._break(run, slot, f"no answer within {self._answer_seconds:g} seconds")
+
+    def _break(self, run: _Run, slot: _Slot, reason: str) -> None:
+        """Drop an episode whose world broke; it is played again, unless its group has broken too often."""
+        assert slot.position is not None
+        group = run.request(slot).group
+        if run.replays[group] < _REPLAYS:
+            run.replays[group] += 1
+            run.waiting.appendleft(slot.position)
+        else:
+            run.broken[slot.position] = reason
+        slot.position = None
+
+    def _read(self, run: _Run, slot: _Slot, answer: Received) -> bool:
+        """Take in an answer; whether the episode goes on."""
+        if slot.completion is None:
+            instructions = str(answer.info.get("instructions", ""))
+            # An environment may have been asked to put them before its first observation.
+            told = "" if instructions in answer.observation else instructions
+            slot.observation = answer.observation
+            slot.pending = self._chat.opening(answer.observation, told)
+            slot.length = len(slot.pending)
+            return True
+        ended = self._act(run.request(slot), slot, slot.completion, answer)
+        if ended is None:
+            return True
+        assert slot.position is not None
+        run.done[slot.position] = ended
+        slot.position = None
+        if run.progress is not None:
+            run.progress(ended)
+        return False
+
+    def _act(self, request: EpisodeRequest, slot: _Slot, completion: Completion, answer: Received) -> Trajectory | None:
+        """Note what came of a sampled action; the episode if that ended it."""
         slot.turns.append(
             Turn(
                 tuple(slot.pending),
                 completion.ids,
                 completion.log_probs,
-                float(reward),
-                text,
-                read,
-                bool(slot.info.get("valid_action", True)),
+                answer.reward,
+                self._chat.text(list(completion.ids)),
+                slot.observation,
+                bool(answer.info.get("valid_action", True)),
             )
         )
+        slot.observation = answer.observation
         slot.pending = self._chat.following(slot.observation)
         if completion.ids[-1] != self._chat.end_id:
             # The action was cut before its end token; the template needs one, which nobody sampled.
             slot.pending = [self._chat.end_id, *slot.pending]
         slot.length += len(completion.ids) + len(slot.pending)
         overflow = slot.length + self._generator.max_action_tokens > self._generator.context_length
-        if not (terminated or truncated or overflow):
+        if not (answer.terminated or answer.truncated or overflow):
             return None
+        score = answer.info.get("score")
+        excess = max(0, slot.length - self._generator.context_length)
         return Trajectory(
             turns=tuple(slot.turns),
-            group=slot.episode.group,
-            task=slot.info.get("task"),
-            task_type=slot.info.get("task_type", ""),
-            success=slot.info.get("success"),
-            terminated=terminated,
-            overflow=overflow and not (terminated or truncated),
+            group=request.group,
+            task=answer.info.get("task"),
+            task_type=answer.info.get("task_type", ""),
+            success=answer.info.get("success"),
+            terminated=answer.terminated,
+            truncated=answer.truncated,
+            overflow=overflow and not (answer.terminated or answer.truncated),
+            score=None if score is None else float(score),
             last_observation=slot.observation,
+            closing=tuple(slot.pending[: len(slot.pending) - excess]),
         )
+
+
+@dataclass(slots=True)
+class _Run:
+    """The requests of one call of `collect`, and what has come of them."""
+
+    requests: list[EpisodeRequest]
+    waiting: deque[int]
+    progress: Callable[[Trajectory], None] | None
+    done: dict[int, Trajectory] = field(default_factory=dict)
+    broken: dict[int, str] = field(default_factory=dict)
+    replays: Counter[int] = field(default_factory=Counter)
+
+    def request(self, slot: _Slot) -> EpisodeRequest:
+        assert slot.position is not None
+        return self.requests[slot.position]

@@ -9,15 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.advantages import ADVANTAGES, GroupTooSmallError, dr_grpo, grpo, grpo_process, rloo
-from baselines.losses import aggregate, kl_k3, ppo_clip, sampled_log_probs
+from baselines.losses import aggregate, clipped, kl_k3, ppo_clip, sampled_log_probs
+from baselines.rollouts import Rollouts, join
 
 RETURNS = st.lists(st.floats(-2, 2), min_size=12, max_size=12)
 ONE_TURN = np.ones(12, dtype=np.int64)
 GROUPS = np.repeat([7, 3, 5], 4)
 
 
-def column(returns: list[float]) -> np.ndarray:
-    return np.array(returns)[:, None]
+def rollouts(rewards: np.ndarray, lengths: np.ndarray, groups: np.ndarray) -> Rollouts:
+    return Rollouts(rewards, lengths, groups, np.ones(len(lengths), dtype=bool))
+
+
+def one_turn_each(returns: list[float]) -> Rollouts:
+    return rollouts(np.array(returns)[:, None], ONE_TURN, GROUPS)
 
 
 @given(RETURNS)
@@ -27,7 +32,7 @@ def test_grpo_is_trls(returns: list[float]) -> None:
     mean = rewards.view(-1, 4).mean(dim=1).repeat_interleave(4)
     deviation = rewards.view(-1, 4).std(dim=1).repeat_interleave(4)
     expected = (rewards - mean) / (deviation + 1e-4)
-    assert np.allclose(grpo(column(returns), ONE_TURN, GROUPS)[:, 0], expected.numpy())
+    assert np.allclose(grpo(one_turn_each(returns)).advantages[:, 0], expected.numpy())
 
 
 @given(RETURNS)
@@ -36,21 +41,21 @@ def test_rloo_is_trls(returns: list[float]) -> None:
     rewards = torch.tensor(returns, dtype=torch.float64)
     mean = rewards.view(-1, 4).mean(dim=1).repeat_interleave(4)
     expected = rewards - (mean * 4 - rewards) / 3
-    assert np.allclose(rloo(column(returns), ONE_TURN, GROUPS)[:, 0], expected.numpy())
+    assert np.allclose(rloo(one_turn_each(returns)).advantages[:, 0], expected.numpy())
 
 
 @given(RETURNS)
 def test_dr_grpo_is_a_share_of_rloo(returns: list[float]) -> None:
     # Leave-one-out is the mean-centred advantage times n / (n - 1).
     assert np.allclose(
-        dr_grpo(column(returns), ONE_TURN, GROUPS) * 4 / 3, rloo(column(returns), ONE_TURN, GROUPS), atol=1e-12
+        dr_grpo(one_turn_each(returns)).advantages * 4 / 3, rloo(one_turn_each(returns)).advantages, atol=1e-12
     )
 
 
 @pytest.mark.parametrize("method", ADVANTAGES)
 def test_a_group_of_one_is_an_error(method: str) -> None:
     with pytest.raises(GroupTooSmallError, match="group_size"):
-        ADVANTAGES[method](np.ones((3, 2)), np.array([2, 2, 2]), np.array([0, 0, 1]))
+        ADVANTAGES[method](rollouts(np.ones((3, 2)), np.array([2, 2, 2]), np.array([0, 0, 1])))
 
 
 @pytest.mark.parametrize("method", ADVANTAGES)
@@ -58,7 +63,7 @@ def test_nothing_follows_an_episodes_last_turn(method: str) -> None:
     random = np.random.default_rng(0)
     lengths = np.array([1, 4, 2, 3])
     rewards = np.where(np.arange(4) < lengths[:, None], random.normal(size=(4, 4)), 0.0)
-    advantages = ADVANTAGES[method](rewards, lengths, np.array([0, 0, 1, 1]))
+    advantages = ADVANTAGES[method](rollouts(rewards, lengths, np.array([0, 0, 1, 1]))).advantages
     assert advantages.shape == (4, 4)
     assert not advantages[np.arange(4) >= lengths[:, None]].any()
 
@@ -69,8 +74,8 @@ def test_process_supervision_sums_the_normalised_rewards_ahead() -> None:
     played = np.array([1.0, 0.0, 2.0, 3.0, 5.0])
     normal = (played - played.mean()) / (played.std(ddof=1) + 1e-4)
     expected = [[normal[:3].sum(), normal[1:3].sum(), normal[2]], [normal[3:].sum(), normal[4], 0.0]]
-    assert np.allclose(grpo_process(rewards, lengths, groups), expected)
-    halved = grpo_process(rewards, lengths, groups, discount=0.5)
+    assert np.allclose(grpo_process(rollouts(rewards, lengths, groups)).advantages, expected)
+    halved = grpo_process(rollouts(rewards, lengths, groups), discount=0.5).advantages
     assert halved[0, 0] == pytest.approx(normal[0] + 0.5 * normal[1] + 0.25 * normal[2])
 
 
@@ -107,3 +112,23 @@ def test_aggregations_differ_as_their_papers_say() -> None:
     assert aggregate(values, mask, "token") == pytest.approx(7 / 3)
     assert aggregate(values, mask, "sequence") == pytest.approx((1.5 + 4) / 2)
     assert aggregate(values, mask, "constant", constant=2.0) == pytest.approx((3 / 2 + 4 / 2) / 2)
+
+
+def test_a_token_counts_as_clipped_where_the_clip_acts_on_it() -> None:
+    new = torch.tensor([[0.0, 0.1, 0.3, -0.3]])
+    assert clipped(new, torch.zeros(1, 4), clip_low=0.2, clip_high=0.2).tolist() == [[0.0, 0.0, 1.0, 1.0]]
+
+
+@given(RETURNS)
+def test_the_rollouts_of_several_processes_are_credited_like_those_of_one(returns: list[float]) -> None:
+    whole = one_turn_each(returns)
+    parts = [whole.select(np.arange(0, 5)), whole.select(np.arange(5, 12))]
+    assert np.array_equal(grpo(join(parts)).advantages, grpo(whole).advantages)
+
+
+def test_joined_rollouts_are_as_wide_as_the_widest() -> None:
+    short = rollouts(np.ones((1, 1)), np.array([1]), np.array([0]))
+    long = rollouts(np.ones((1, 3)), np.array([3]), np.array([1]))
+    both = join([short, long])
+    assert both.rewards.tolist() == [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+    assert both.played.tolist() == [[True, False, False], [True, True, True]]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import gymnasium
+import numpy as np
 import pytest
 import torch
 
-from baselines.chat import ChatFormat
+from baselines.chat import ChatFormat, saved_system
 from baselines.losses import sampled_log_probs
 from baselines.models import load_policy, make_tokenizer
-from baselines.rollout import Collector, Episode, TransformersGenerator
+from baselines.rollout import Collector, EpisodeRequest, InProcessPool, TransformersGenerator
+from baselines.rollouts import rollouts_of
 from baselines.trajectory import Trajectory, collate
 
 
@@ -19,14 +21,18 @@ def make_env(max_turns: int = 6) -> gymnasium.Env[str, str]:
     return gymnasium.make("lights/Lights-v0", switches=3, max_turns=max_turns, reward_density="dense")
 
 
-def collect(tiny: Path, episodes: int = 23, slots: int = 5, **kwargs: object) -> tuple[list[Trajectory], object]:
+def collect(
+    tiny: Path, episodes: int = 23, slots: int = 5, seed: int = 0, **kwargs: object
+) -> tuple[list[Trajectory], object]:
     model, tokenizer = load_policy(str(tiny))
     chat = ChatFormat(tokenizer)
     generator = TransformersGenerator(model.eval(), chat.end_id, slots=slots, max_action_tokens=7, **kwargs)
-    collector = Collector(make_env, generator, chat)
-    played = collector.collect([Episode(i, seed=i) for i in range(episodes)])
+    collector = Collector(InProcessPool(make_env, slots), generator, chat)
+    requests = [EpisodeRequest(i, seed=i, sampling_seed=seed + i) for i in range(episodes)]
+    collection = collector.collect(requests)
     collector.close()
-    return played, model
+    assert not collection.broken
+    return collection.trajectories, model
 
 
 def test_sampled_log_probs_are_those_of_reading_the_whole_conversation(tiny: Path) -> None:
@@ -91,16 +97,30 @@ def test_prompts_are_attended_to_and_not_trained_on(tiny: Path) -> None:
         assert batch.action_mask[row].sum() == sum(len(turn.action) for turn in trajectory.turns)
 
 
-def test_turn_rewards_sit_on_the_last_token_of_their_turn(tiny: Path) -> None:
+def test_every_sampled_token_knows_its_turn_and_its_place_among_the_sampled(tiny: Path) -> None:
     trajectories, _ = collect(tiny, episodes=3)
-    batch = collate(trajectories)
+    by_turn, by_token = collate(trajectories), collate(trajectories, "token")
     for row, trajectory in enumerate(trajectories):
-        at = 0
-        for number, turn in enumerate(trajectory.turns):
-            at += len(turn.prompt) + len(turn.action)
-            assert batch.rewards[row, at - 1] == pytest.approx(turn.reward)
-            assert batch.turns[row, at - 1] == number
-        assert float(batch.rewards[row].sum()) == pytest.approx(trajectory.total_reward, abs=1e-6)
+        sampled = by_turn.action_mask[row].bool()
+        turns = [number for number, turn in enumerate(trajectory.turns) for _ in turn.action]
+        assert by_turn.steps[row, sampled].tolist() == turns
+        assert by_token.steps[row, sampled].tolist() == list(range(len(turns)))
+        assert by_turn.step_mask[row].sum() == len(trajectory.turns)
+        assert torch.equal(by_token.step_mask[row], by_token.action_mask[row])
+        firsts = by_turn.step_mask[row].bool()
+        assert by_turn.steps[row, firsts].tolist() == list(range(len(trajectory.turns)))
+
+
+def test_rewards_stand_on_turns_or_on_their_last_tokens(tiny: Path) -> None:
+    trajectories, _ = collect(tiny, episodes=3)
+    by_turn, by_token = rollouts_of(trajectories), rollouts_of(trajectories, "token")
+    for row, trajectory in enumerate(trajectories):
+        assert by_turn.lengths[row] == len(trajectory.turns)
+        assert by_turn.rewards[row, : by_turn.lengths[row]].tolist() == [turn.reward for turn in trajectory.turns]
+        ends = np.cumsum([len(turn.action) for turn in trajectory.turns])
+        assert by_token.lengths[row] == ends[-1]
+        assert by_token.rewards[row, ends - 1].tolist() == [turn.reward for turn in trajectory.turns]
+        assert by_token.returns[row] == pytest.approx(trajectory.total_reward)
 
 
 def test_episodes_come_back_in_order_and_equal_seeds_begin_equally(tiny: Path) -> None:
@@ -115,16 +135,48 @@ def test_a_conversation_that_outgrows_the_context_is_cut_and_marked(tiny: Path) 
     chat = ChatFormat(tokenizer)
     generator = TransformersGenerator(model.eval(), chat.end_id, slots=2, max_action_tokens=4)
     generator.context_length = 60
-    collector = Collector(lambda: make_env(max_turns=500), generator, chat)
-    for trajectory in collector.collect([Episode(0, seed=0), Episode(1, seed=1), Episode(2, seed=2)]):
+    collector = Collector(InProcessPool(lambda: make_env(max_turns=500), 2), generator, chat)
+    for trajectory in collector.collect([EpisodeRequest(i, seed=i) for i in range(3)]).trajectories:
         assert trajectory.overflow
         assert not trajectory.terminated
+        assert not trajectory.truncated
+        assert len(trajectory.ids) + len(trajectory.closing) <= 60
         assert len(trajectory.ids) <= 60
+
+
+def test_what_is_sampled_depends_on_the_request_alone(tiny: Path) -> None:
+    first, _ = collect(tiny, slots=5)
+    second, _ = collect(tiny, slots=2)
+    assert [t.ids for t in first] == [t.ids for t in second]
+    others, _ = collect(tiny, slots=5, seed=100)
+    assert [t.ids for t in first] != [t.ids for t in others]
+
+
+def test_tokens_are_drawn_as_often_as_they_are_likely(tiny: Path) -> None:
+    model, tokenizer = load_policy(str(tiny))
+    generator = TransformersGenerator(model, tokenizer.eos_token_id, slots=1, temperature=0.5)
+    logits = torch.tensor([[0.0, 1.0, -100.0, 0.5, -100.0]])
+    draws = 20_000
+    uniform = torch.from_numpy(np.random.default_rng(0).random(draws)).float()
+    token, log_probs = generator._sample(logits.expand(draws, -1), uniform)
+    expected = (logits[0] / 0.5).softmax(-1)
+    assert torch.allclose(torch.bincount(token, minlength=5) / draws, expected, atol=0.02)
+    assert torch.allclose(log_probs.exp(), expected[token], atol=1e-6)
+
+
+def test_the_largest_uniform_number_draws_a_token_that_can_be_drawn(tiny: Path) -> None:
+    model, tokenizer = load_policy(str(tiny))
+    generator = TransformersGenerator(model, tokenizer.eos_token_id, slots=1)
+    logits = torch.full((1, 50_000), -100.0)
+    logits[0, :1_000] = 1.0
+    token, log_probs = generator._sample(logits, torch.tensor([1.0]))
+    assert token.item() < 1_000
+    assert log_probs.item() > -10
 
 
 def test_temperature_zero_takes_the_likeliest_token(tiny: Path) -> None:
     first, _ = collect(tiny, episodes=3, temperature=0.0, seed=1)
-    second, _ = collect(tiny, episodes=3, temperature=0.0, seed=2)
+    second, _ = collect(tiny, episodes=3, temperature=0.0, seed=9)
     assert [t.ids for t in first] == [t.ids for t in second]
 
 
@@ -143,3 +195,14 @@ def test_a_tokenizer_without_a_chat_template_is_refused() -> None:
     tokenizer.chat_template = "{{ messages | length }} messages"
     with pytest.raises(ValueError, match="template"):
         ChatFormat(tokenizer)
+
+
+def test_the_system_message_is_saved_with_a_policy_and_instructions_follow_it(tiny: Path, tmp_path: Path) -> None:
+    _, tokenizer = load_policy(str(tiny))
+    chat = ChatFormat(tokenizer, "Be brief.")
+    chat.save(tmp_path)
+    assert saved_system(str(tmp_path)) == "Be brief."
+    assert saved_system("some/hub-name") == ""
+    opening = tokenizer.decode(chat.opening("A room.", "Say one command."))
+    assert opening == "<|system|>Be brief.\n\nSay one command.<|end|><|user|>A room.<|end|><|assistant|>"
+    assert tokenizer.decode(ChatFormat(tokenizer).opening("A room.")).startswith("<|user|>")

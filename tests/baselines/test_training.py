@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,10 +13,14 @@ from pathlib import Path
 
 import pytest
 import torch
+import tyro
 
 from baselines import grpo, sft
 from baselines.advantages import GroupTooSmallError
+from baselines.chat import saved_system
 from baselines.models import load_policy
+from baselines.run_folder import RunFolderError
+from textagent_gym.errors import InvalidOptionError
 
 ROOT = Path(__file__).parents[2]
 KWARGS = {"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8}
@@ -96,7 +101,7 @@ def test_every_advantage_trains(tiny: Path, tmp_path: Path, advantage: str) -> N
 
 
 def test_a_group_of_one_is_an_error(tiny: Path, tmp_path: Path) -> None:
-    with pytest.raises(GroupTooSmallError, match="2 or more"):
+    with pytest.raises(GroupTooSmallError, match="at least 2"):
         grpo.run(config(tiny, tmp_path, group_size=1))
 
 
@@ -106,6 +111,121 @@ def test_microbatches_change_memory_and_nothing_else(tiny: Path, tmp_path: Path)
     one, many = (load_policy(str(tmp_path / name / "policy"))[0].state_dict() for name in ("one", "many"))
     # Adam divides by the gradient's size, so rounding shows a little where a gradient is nearly zero.
     assert all(torch.allclose(one[key], many[key], atol=2e-3) for key in one)
+
+
+def test_a_finished_run_does_nothing_and_resumes_when_asked_for_more(tiny: Path, tmp_path: Path) -> None:
+    grpo.run(config(tiny, tmp_path / "whole", iterations=3))
+    out = tmp_path / "parts"
+    policy = grpo.run(config(tiny, out, iterations=2))
+    before = (policy / "model.safetensors").stat().st_mtime_ns
+    seen: list[dict[str, float]] = []
+    grpo.run(config(tiny, out, iterations=2), log=seen.append)
+    assert seen == []
+    assert len(curve(out)) == 2
+    assert (policy / "model.safetensors").stat().st_mtime_ns == before
+    grpo.run(config(tiny, out, iterations=3), log=seen.append)
+    assert len(seen) == 1
+    assert curve(out) == curve(tmp_path / "whole")
+    again, whole = (load_policy(str(folder / "policy"))[0].state_dict() for folder in (out, tmp_path / "whole"))
+    assert all(torch.equal(again[key], whole[key]) for key in whole)
+
+
+def test_settings_that_change_no_curve_may_change(tiny: Path, tmp_path: Path) -> None:
+    grpo.run(config(tiny, tmp_path, iterations=1))
+    grpo.run(config(tiny, tmp_path, iterations=2, microbatch=3, slots=3, checkpoint_every=5))
+    assert [metrics["iteration"] for metrics in curve(tmp_path)] == [1, 2]
+
+
+def test_a_start_that_fails_leaves_no_folder_behind(tiny: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(OSError, match="no-such-model"):
+        grpo.run(config(tmp_path / "no-such-model", out))
+    grpo.run(config(tiny, out, iterations=1))
+
+
+@pytest.mark.parametrize("name", ["state.pt", "model.safetensors"])
+def test_a_damaged_checkpoint_is_named(tiny: Path, tmp_path: Path, name: str) -> None:
+    grpo.run(config(tiny, tmp_path, iterations=1))
+    file = tmp_path / "checkpoint" / name
+    if name == "state.pt":
+        file.write_bytes(file.read_bytes()[:100])
+    else:
+        file.unlink()
+    with pytest.raises(RunFolderError, match=r"checkpoint.* is damaged.*elete"):
+        grpo.run(config(tiny, tmp_path, iterations=2))
+
+
+def test_the_checkpoint_before_a_damaged_one_is_used(tiny: Path, tmp_path: Path) -> None:
+    grpo.run(config(tiny, tmp_path, iterations=1))
+    (tmp_path / "checkpoint").rename(tmp_path / "checkpoint.old")
+    grpo.run(config(tiny, tmp_path, iterations=2))
+    assert [metrics["iteration"] for metrics in curve(tmp_path)] == [1, 2]
+
+
+def test_damaged_settings_and_metrics_are_no_traceback(tiny: Path, tmp_path: Path) -> None:
+    grpo.run(config(tiny, tmp_path, iterations=1))
+    with open(tmp_path / "metrics.jsonl", "a") as file:
+        file.write('[1]\n{"iteration": 2, "ret')
+    grpo.run(config(tiny, tmp_path, iterations=2))
+    assert [metrics["iteration"] for metrics in curve(tmp_path)] == [1, 2]
+    (tmp_path / "config.json").write_text("")
+    with pytest.raises(RunFolderError, match=r"config\.json is damaged"):
+        grpo.run(config(tiny, tmp_path, iterations=2))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"groups": 0},
+        {"minibatches": 0},
+        {"checkpoint_every": 0},
+        {"max_action_tokens": 0},
+        {"seed": -1},
+        {"temperature": -1.0},
+        {"answer_seconds": 0.0},
+        {"temperature": float("nan")},
+    ],
+)
+def test_settings_out_of_range_are_refused(tiny: Path, tmp_path: Path, setting: dict[str, float]) -> None:
+    with pytest.raises(InvalidOptionError, match=next(iter(setting))):
+        config(tiny, tmp_path, **setting)
+
+
+def test_the_environments_arguments_come_from_the_command_line(tmp_path: Path) -> None:
+    words = ["--model", "m", "--out", "o", "--env", "e"]
+    settings = tyro.cli(
+        grpo.Config, args=[*words, "--env-kwargs", "reward_density=dense", "num_tasks=8", "--kl", "0.5"]
+    )
+    assert settings.env_kwargs == {"reward_density": "dense", "num_tasks": 8}
+    assert settings.kl == 0.5
+    assert tyro.cli(grpo.Config, args=words).env_kwargs == {}
+
+
+@pytest.mark.parametrize("module", ["baselines.grpo", "baselines.sft"])
+def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: str) -> None:
+    script = (
+        f"import os, sys, {module}; assert 'torch' not in sys.modules; assert 'OMP_WAIT_POLICY' not in os.environ\n"
+        f"sys.argv = ['x', '--help']\n"
+        f"try: {module}.main()\n"
+        "except SystemExit: pass\n"
+        "assert 'torch' not in sys.modules; print(os.environ['OMP_WAIT_POLICY'])"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT, env=environment
+    )
+    assert done.stdout.splitlines()[-1] == "passive"
+
+
+def test_sft_keeps_the_system_message_of_the_demonstrations(tiny: Path, demos: Path, tmp_path: Path) -> None:
+    told = tmp_path / "told.jsonl"
+    system = {"role": "system", "content": "Press switches."}
+    lines = [{"messages": [system, *json.loads(line)["messages"]]} for line in demos.read_text().splitlines()[:4]]
+    told.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    sft.train(sft.Config(model=str(tiny), demos=told, out=tmp_path / "sft", epochs=1.0))
+    assert saved_system(str(tmp_path / "sft")) == "Press switches."
+    assert sft.common_system(lines) == "Press switches."
+    assert sft.common_system([*lines, {"messages": lines[0]["messages"][1:]}]) == ""
 
 
 def test_other_settings_do_not_continue_a_run(tiny: Path, tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""What every trainer can be asked for. It loads no torch, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from tyro.constructors import PrimitiveConstructorSpec
+
+from textagent_gym.errors import InvalidOptionError
+
+Aggregation = Literal["token", "sequence", "constant"]
+"""How the loss of the tokens becomes one number; see `losses.aggregate`."""
+
+PoolKind = Literal["in-process", "process", "thread"]
+"""Where the environments of a rollout live; see `rollout.pool.make_pool`."""
+
+HARMLESS = frozenset(
+    {"iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"}
+)
+"""Names of the settings that may change when a run resumes: they decide about time and memory, not about the curve."""
+
+
+def _settings(words: list[str]) -> dict[str, Any]:
+    from textagent_gym.cli.environment import parse_settings
+
+    return parse_settings(tuple(words))
+
+
+EnvKwargs = Annotated[
+    dict[str, Any],
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="[NAME=VALUE ...]",
+        instance_from_str=_settings,
+        is_instance=lambda value: isinstance(value, dict),
+        str_from_instance=lambda value: [f"{name}={setting}" for name, setting in value.items()],
+    ),
+]
+"""Keyword arguments of an environment, on the command line as `--env-kwargs reward_density=dense num_tasks=100`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerConfig:
+    """Settings that all methods share.
+
+    Raises:
+        InvalidOptionError: a value is out of its range.
+    """
+
+    model: str
+    """Folder or hub name of the policy to begin with."""
+    env: str
+    """Id of the environment; any registered text environment works."""
+    env_kwargs: EnvKwargs = field(default_factory=dict)
+    """Keyword arguments of the environment, as name=value; a value is JSON or else text."""
+    out: Path
+    """Folder of the run; a run that stopped there resumes."""
+    iterations: int = 50
+    """Number of times that episodes are collected and learned from; a finished run resumes when it rises."""
+    groups: int = 8
+    """Number of different tasks per iteration, over all processes."""
+    group_size: int = 8
+    """Number of episodes per task."""
+    slots: int = 64
+    """Number of episodes played at once by each process."""
+    pool: PoolKind = "in-process"
+    """Place of the environments: "in-process" for cheap worlds, "process" for worlds that compute, "thread" for worlds
+    that wait (for a container, a browser, a server)."""
+    workers: int | None = None
+    """Number of worker processes or threads; by default one per core for processes, one per slot for threads."""
+    patience: float = 0.05
+    """Seconds for which a batch waits for slower environments of a pool; `inf` waits for all of them, which makes runs
+    equal to the last bit."""
+    answer_seconds: float = 600.0
+    """Seconds after which an environment of a pool that has not answered counts as broken."""
+    temperature: float = 1.0
+    """Sampling temperature; 0 takes the likeliest token."""
+    max_action_tokens: int = 24
+    """Largest number of tokens per action, the end token included."""
+    learning_rate: float = 1e-4
+    """Learning rate, constant after the warm-up. The default suits a tiny model; about 1e-6 suits a pretrained one."""
+    warmup: int = 0
+    """Number of updates over which the learning rate rises to its value: Adam's first steps are its boldest."""
+    epochs: int = 1
+    """Number of passes over each iteration's episodes."""
+    minibatches: int = 2
+    """Number of updates per pass."""
+    microbatch: int = 16
+    """Number of episodes that go through the model at once; it bounds the memory and changes nothing else."""
+    aggregation: Aggregation = "token"
+    """Way in which the loss of the tokens becomes one number."""
+    max_gradient: float = 1.0
+    """Largest norm of the gradient; a longer one is scaled down to it."""
+    system: str | None = None
+    """System message of every conversation, before the environment's instructions; by default the one that the model
+    was saved with."""
+    checkpoint_every: int = 10
+    """Number of iterations between two checkpoints."""
+    seed: int = 0
+    """Seed of the tasks, the sampling and the order of the updates."""
+
+    def __post_init__(self) -> None:
+        at_least_one = ("groups", "group_size", "slots", "max_action_tokens", "epochs", "minibatches", "microbatch")
+        for name in (*at_least_one, "checkpoint_every"):
+            _check(name, getattr(self, name), 1)
+        for name in ("iterations", "temperature", "learning_rate", "warmup", "patience", "seed"):
+            _check(name, getattr(self, name), 0)
+        if self.workers is not None:
+            _check("workers", self.workers, 1)
+        for name in ("max_gradient", "answer_seconds"):
+            if not getattr(self, name) > 0:
+                raise InvalidOptionError(f"{name} must be above 0, got {getattr(self, name)}")
+
+
+def _check(name: str, value: float, low: int) -> None:
+    if not value >= low:
+        raise InvalidOptionError(f"{name} must be at least {low}, got {value}")

@@ -1,0 +1,97 @@
+"""What makes a method: how steps are credited, and the loss per token. The loop knows nothing else of it.
+
+collect -> Rollouts -> method.advantages -> Credit -> Forward (what a microbatch holds) -> method.loss -> Losses
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from baselines.advantages import AdvantageFunction
+from baselines.rollouts import Level
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """What a loss may depend on; every tensor has the shape (batch, time).
+
+    Attributes:
+        mask: 1 for every sampled token.
+        log_probs: log-probability of each token under the weights that are being trained.
+        old_log_probs: the same when the token was sampled.
+        advantages: advantage of the step that a token belongs to.
+        reference_log_probs: the same as `log_probs` under the first policy; `None` unless `Method.reference`.
+        step_mask: 1 for the first token of every step, where a critic's estimate for the step stands.
+        values: the critic's estimate before each token; `None` without a critic.
+        old_values: estimate before the token's step when it was collected; `None` without a critic.
+        returns: target of the critic for the token's step; `None` without a critic.
+    """
+
+    mask: torch.Tensor
+    log_probs: torch.Tensor
+    old_log_probs: torch.Tensor
+    advantages: torch.Tensor
+    reference_log_probs: torch.Tensor | None
+    step_mask: torch.Tensor
+    values: torch.Tensor | None = None
+    old_values: torch.Tensor | None = None
+    returns: torch.Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What a loss returns; every tensor has the shape (batch, time).
+
+    Attributes:
+        policy: loss of each sampled token; `TrainerConfig.aggregation` says how it becomes one number.
+        critic: loss of each step at its first token, averaged over the steps; `None` without a critic.
+        metrics: further measurements per sampled token, by name, averaged over the tokens and logged.
+    """
+
+    policy: torch.Tensor
+    critic: torch.Tensor | None = None
+    metrics: dict[str, torch.Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CriticConfig:
+    """A critic: a second model of the policy's kind that estimates what will still be earned.
+
+    Attributes:
+        learning_rate: learning rate after the policy's warm-up.
+        model: folder or hub name of the weights to begin with; the policy's by default.
+    """
+
+    learning_rate: float
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of reinforcement learning.
+
+    Attributes:
+        advantages: credits the steps of all episodes of an iteration, those of other processes included.
+        loss: loss per token.
+        critic: settings of the critic; `None` for methods that need none.
+        smallest_group: smallest number of episodes per task that can be learned from.
+        level: what a step is: a turn, or a sampled token.
+        reference: the loss needs the log-probabilities under the first policy.
+    """
+
+    advantages: AdvantageFunction
+    loss: Callable[[Forward], Losses]
+    critic: CriticConfig | None = None
+    smallest_group: int = 1
+    level: Level = "turn"
+    reference: bool = False
+
+    @property
+    def learns_from_all(self) -> bool:
+        """Whether episodes without any advantage teach something too: the critic, or to stay near the reference."""
+        return self.critic is not None or self.reference
