@@ -39,6 +39,7 @@ CONTRACT: tuple[str, ...] = tuple(TextEnvKwargs.__annotations__)
 
 _LONGEST_NAME = 100  # Characters of what may be a misspelt name; comparing longer texts takes long.
 _OTHER_TYPE = object()  # Returned where a value is not of a type, which `None` can be.
+_Kwargs = TypeVar("_Kwargs")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -222,9 +223,9 @@ def check_names(world: str, given: Collection[str], *declared: OptionsClass) -> 
         )
 
 
-def contract_of(given: Mapping[str, Any]) -> TextEnvKwargs:
-    """Those of the keyword arguments that every world takes."""
-    return cast(TextEnvKwargs, {name: value for name, value in given.items() if name in CONTRACT})
+def arguments_of(kwargs: type[_Kwargs], given: Mapping[str, Any]) -> _Kwargs:
+    """Those of some keyword arguments that a `TypedDict` names, such as `TextEnvKwargs`."""
+    return cast(_Kwargs, {name: value for name, value in given.items() if name in kwargs.__annotations__})
 
 
 def did_you_mean(name: object, known: Collection[object]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Unpack, cast
+from typing import Any, ClassVar, Literal, Unpack
 
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.alfworld.engine import NOTHING_HAPPENS, State
@@ -16,7 +16,7 @@ from textagent_gym.domains.alfworld.reference import ReferenceState
 from textagent_gym.domains.alfworld.searcher import Searcher
 from textagent_gym.domains.alfworld.tasks import OfficialOptions, OfficialTasks, RoomTasks
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
-from textagent_gym.knobs import Options, OptionsClass, accepts, check_names, contract_of, knob
+from textagent_gym.knobs import Options, OptionsClass, accepts, arguments_of, check_names, knob
 from textagent_gym.tasks import Task
 
 _BANNER = "-= Welcome to TextWorld, ALFRED! =-\n\n"
@@ -117,7 +117,7 @@ class ALFWorldEnv(TextEnv[Task]):
     @accepts(PlayOptions)
     def __init__(self, tasks: RoomTasks | OfficialTasks, **options: Unpack[ALFWorldKwargs]) -> None:
         check_names("ALFWorld", options, PlayOptions)
-        super().__init__(tasks, **contract_of(options))
+        super().__init__(tasks, **arguments_of(TextEnvKwargs, options))
         playing = PlayOptions.of(options)
         self.engine = playing.engine
         self.feedback = playing.feedback
@@ -193,7 +193,7 @@ class ALFWorldRoomEnv(ALFWorldEnv):
         dialect = DialectOptions.of(options).dialect
         if options.get("engine") == "reference" and dialect != "move":
             raise InvalidOptionError("engine='reference' speaks the dialect 'move' in generated rooms")
-        super().__init__(RoomTasks(RoomSpec.of(options), dialect), **_shared(options))
+        super().__init__(RoomTasks(RoomSpec.of(options), dialect), **arguments_of(ALFWorldKwargs, options))
 
     @classmethod
     def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
@@ -218,7 +218,7 @@ class ALFWorldOfficialEnv(ALFWorldEnv):
     def __init__(self, **options: Unpack[OfficialKwargs]) -> None:
         check_names("ALFWorld's official games", options, *self.declared_options(options))
         official = OfficialOptions.of(options)
-        shared = _shared(options)
+        shared = arguments_of(ALFWorldKwargs, options)
         PlayOptions.of(shared)  # What is misspelt is said before the games are looked for.
         if shared.get("engine") == "reference" and (official.dialect is not None or official.shuffle is not None):
             raise InvalidOptionError("engine='reference' plays a game as its file says: leave out dialect and shuffle")
@@ -228,9 +228,3 @@ class ALFWorldOfficialEnv(ALFWorldEnv):
     def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
         """Classes that declare the knobs."""
         return OfficialOptions, PlayOptions
-
-
-def _shared(options: Mapping[str, Any]) -> ALFWorldKwargs:
-    """The options that every `ALFWorldEnv` takes."""
-    names = ALFWorldKwargs.__annotations__
-    return cast(ALFWorldKwargs, {name: value for name, value in options.items() if name in names})

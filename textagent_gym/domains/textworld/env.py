@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, Unpack
 
-from textagent_gym.core import Outcome, TextEnv
+from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.textworld.specs import SPECS, FilesSpec, TellingOptions, TextWorldOptions, make_spec
 from textagent_gym.domains.textworld.tasks import FileTasks, TextWorldTasks
 from textagent_gym.domains.textworld.zmachine import ZMachine, plain, plain_opening, playable, upstream_feedback
 from textagent_gym.errors import UnsupportedOperationError
-from textagent_gym.knobs import OptionsClass, accepts, contract_of
+from textagent_gym.knobs import OptionsClass, accepts, arguments_of
 from textagent_gym.tasks import Task
 
 _Part = TypeVar("_Part")
@@ -87,7 +87,7 @@ class TextWorldEnv(TextEnv[Task]):
         telling = TellingOptions.of(options)
         spec = make_spec(telling.game, **{name: value for name, value in options.items() if name != "game"})
         self._games = FileTasks(spec) if isinstance(spec, FilesSpec) else TextWorldTasks(spec)
-        super().__init__(self._games, **contract_of(options))
+        super().__init__(self._games, **arguments_of(TextEnvKwargs, options))
         self.goal = telling.goal
         self._machine = ZMachine()
         self._facts: Any = None
