@@ -27,7 +27,7 @@ class PlayOptions(Options):
     """How a game is played."""
 
     engine: Literal["native", "reference"] = knob(
-        "native", 'what plays the game; "reference" is upstream itself (slow; needs the extra `reference`)'
+        "native", 'player of the rules; "reference" is upstream itself (slow; needs the extra `reference`)'
     )
     feedback: Literal["upstream", "informative"] = knob(
         "upstream", 'answer to an action without effect; "informative" says why there was none'
@@ -38,7 +38,7 @@ class PlayOptions(Options):
 class DialectOptions(Options):
     """How the actions of a generated room are worded."""
 
-    dialect: Dialect = knob("move", "`move X to Y` or `put X in/on Y`")
+    dialect: Dialect = knob("move", "wording of actions, `move X to Y` or `put X in/on Y`")
 
 
 class ALFWorldKwargs(TextEnvKwargs, total=False):

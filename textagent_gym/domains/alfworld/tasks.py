@@ -42,7 +42,9 @@ class OfficialOptions(Options):
         None, "folder of the games; `None` for the one that `ALFWORLD_DATA` names, or where upstream downloads them to"
     )
     task_types: tuple[str, ...] = knob(tuple(TASK_TYPES.values()), "types of the games", choices=TASK_TYPES.values())
-    dialect: Dialect | None = knob(None, "`move X to Y` or `put X in/on Y`; `None` for what the game's release says")
+    dialect: Dialect | None = knob(
+        None, "wording of actions, `move X to Y` or `put X in/on Y`; `None` for that of the game's release"
+    )
     shuffle: int | None = knob(
         None, "seed of another numbering of the things of a kind, as `AlfredDemangler(shuffle=True)` draws it", low=0
     )

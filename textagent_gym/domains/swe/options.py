@@ -23,7 +23,7 @@ class SWEOptions(Options):
 
     sandbox: str = knob(
         "auto",
-        'where commands run; "auto" takes the first that keeps an agent in, and "process" keeps nothing in',
+        'place where commands run; "auto" takes the first that keeps an agent in, and "process" keeps nothing in',
         choices=("auto", *SANDBOXES, *_ELSEWHERE),
     )
     tools: Tools = knob("shell", 'tools that are offered; "edit" has view, replace, run tests and submit')
@@ -31,11 +31,12 @@ class SWEOptions(Options):
         None, 'language of the actions; `None` for "bash" with the tools "shell", and for "functions" with others'
     )
     reward_at: Literal["submit", "turn"] = knob(
-        "submit", 'when the tests are run; "turn" runs them after every turn that changed something, which takes longer'
+        "submit",
+        'moment at which the tests are run; "turn" runs them after every turn that changed something (slow)',
     )
     command_timeout: float = knob(60.0, "seconds that a command may take", low=0.1)
     max_observation: int = knob(10_000, "number of characters of an observation", low=200)
-    limits: Limits | None = knob(None, "what commands may use; `None` for the defaults of the environment")
+    limits: Limits | None = knob(None, "bounds of what commands may use; `None` for the defaults of the environment")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,7 +67,7 @@ class InstancesOptions(Options):
     rows: str = knob("", "file (`.jsonl`, `.json` or `.parquet`), or name of a data set for `datasets.load_dataset`")
     images: Literal["swe-gym", "swe-bench"] = knob("swe-bench", "way of naming images where a row names none")
     divide: Literal["id", "repo", "train", "validation", "test"] = knob(
-        "id", "what deals the rows out to the splits: their ids, their repositories, or one split has all of them"
+        "id", "division of the rows into splits: by their ids, by their repositories, or all of them in one split"
     )
     dataset_split: str = knob("test", "split of the data set, where `rows` is the name of one")
     grading_timeout: float = knob(1800.0, "seconds that the tests of a row may take", low=1.0)

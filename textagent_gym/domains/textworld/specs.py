@@ -27,7 +27,7 @@ class TellingOptions(Options):
 
     game: Kind = knob("custom", "kind of game; each has knobs of its own")
     goal: Literal["detailed", "brief", "none"] = knob(
-        "detailed", "how much the goal tells: each step, what shall hold in the end, or nothing"
+        "detailed", "detail of the goal: each step, what shall hold in the end, or nothing"
     )
 
 
@@ -71,11 +71,11 @@ class CustomSpec(Spec):
     quest_depth: int = knob(0, "largest number of actions of a sub-quest; 0 for any", low=0, high=60, short="d")
     parallel_quests: int = knob(1, "number of quests that share no goal", low=1, high=5, short="p")
     theme: Literal["house", "basic"] = knob("house", "vocabulary of the text", short="theme=")
-    include_adj: bool = knob(False, "names of things have adjectives", short="adj")
-    blend_descriptions: bool = knob(False, "descriptions of similar things share a sentence", short="blenddesc")
-    only_last_action: bool = knob(False, "the goal tells the last step only", short="last")
-    blend_instructions: bool = knob(False, "consecutive steps of the goal share a sentence", short="blend")
-    entity_numbering: bool = knob(False, "names have numbers where names run out", short="numbered")
+    include_adj: bool = knob(False, "whether names of things have adjectives", short="adj")
+    blend_descriptions: bool = knob(False, "whether descriptions of similar things share a sentence", short="blenddesc")
+    only_last_action: bool = knob(False, "whether the goal tells the last step only", short="last")
+    blend_instructions: bool = knob(False, "whether consecutive steps of the goal share a sentence", short="blend")
+    entity_numbering: bool = knob(False, "whether names have numbers where names run out", short="numbered")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,7 +111,7 @@ class SimpleSpec(Spec):
     rewards: Literal["sparse", "balanced", "dense"] = knob(
         "sparse", "sub-goals that TextWorld itself scores", short="r="
     )
-    test: bool = knob(False, "the food has one of the names kept for testing", short="test")
+    test: bool = knob(False, "whether the food has one of the names kept for testing", short="test")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,10 +125,10 @@ class CookingSpec(Spec):
         1, "number of ingredients that must be found, at most `recipe`", low=0, high=5, short="take", always=True
     )
     rooms: Literal[1, 6, 9, 12] = knob(1, "number of rooms (upstream's `go`)", short="go", always=True)
-    open: bool = knob(False, "containers and doors are closed", short="open")
-    cook: bool = knob(False, "ingredients must be cooked", short="cook")
-    cut: bool = knob(False, "ingredients must be cut", short="cut")
-    drop: bool = knob(False, "hands are limited", short="drop")
+    open: bool = knob(False, "whether containers and doors are closed", short="open")
+    cook: bool = knob(False, "whether ingredients must be cooked", short="cook")
+    cut: bool = knob(False, "whether ingredients must be cut", short="cut")
+    drop: bool = knob(False, "whether only a few things can be carried", short="drop")
     recipe_seed: int = knob(0, "number of the recipe; 0 for any", low=0, high=_LARGEST_SEED, short="seed")
     foods: Literal["", "train", "valid", "test"] = knob(
         "", 'upstream\'s split of the foods; "" for all', short="foods="
