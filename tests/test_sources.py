@@ -220,7 +220,7 @@ def test_the_same_id_is_the_same_task_for_ever(
     now = read(asked)
     assert (VERSIONS[world], now) == (version, digest), (
         f"Ids of {world} give other tasks than before, and results that name them would mean something else. If that "
-        f"is intended, raise the generator's VERSION, and write the new version and digest ({now}) here. If the version "
+        f"is intended, raise its generator's VERSION, and write the new version and digest ({now}) here. If it "
         "was raised already, only the second is left to do. Otherwise the change of the task is a mistake."
     )
 
