@@ -23,7 +23,7 @@ from textagent_gym import Complexity, Outcome, Task, TaskSource, TextEnv
 from textagent_gym.errors import InvalidOptionError, UnknownTaskError, UnsupportedOperationError, WorldBrokenError
 from textagent_gym.rewards import MilestoneSchedule
 
-HARD = {"task": "Lights/6/train/3"}
+HARD = {"task": "Lights/v1/s6/train/3"}
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)  # Lone surrogates and control characters too.
 META = ["", "quit", "restart", "save", "undo", "\x1b[2J", "\x00", "press", "press  red", "\\"]
 
@@ -270,7 +270,7 @@ def test_a_task_is_chosen_by_its_id_or_index() -> None:
     by_index = env.reset(options={"task_index": 4})
     assert env.reset(options={"task": by_index[1]["task"]}) == by_index
     with pytest.raises(UnknownTaskError):
-        env.reset(options={"task": "Lights/9/train/1"})
+        env.reset(options={"task": "Lights/v1/s9/train/1"})
     with pytest.raises(InvalidOptionError):
         env.reset(options={"taks": 1})
 
@@ -434,7 +434,7 @@ def test_a_world_without_a_snapshot_replays_unless_nobody_can() -> None:
 
 def test_num_tasks_plays_only_the_first_tasks() -> None:
     env = LightsEnv(num_tasks=2)
-    assert {env.reset()[1]["task"] for _ in range(30)} == {"Lights/4/train/0", "Lights/4/train/1"}
+    assert {env.reset()[1]["task"] for _ in range(30)} == {"Lights/v1/s4/train/0", "Lights/v1/s4/train/1"}
 
 
 def test_a_snapshot_brings_back_everything() -> None:

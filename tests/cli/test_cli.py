@@ -44,7 +44,7 @@ def test_help_and_list_name_everything() -> None:
         (("info", "TextWorl-w2-o3-q4"), "Did you mean"),
         (("info", SMALL, "--set", "romms=3"), "Did you mean 'rooms'"),
         (("info", SMALL, "--set", "rooms"), "name=value"),
-        (("info", "TextWorldCoinCollector", "--set", "level=999"), "1 to 300"),
+        (("info", "TextWorldCoinCollector", "--set", "level=999"), "1 to 233"),
         (("eval", "lights/Lights-v0", "--agent", "genius"), "admissible-random"),
         (("eval", "lights/Lights-v0", "--split", "dev"), "validation"),
         (("verify", "/nowhere.jsonl"), "cannot be read"),

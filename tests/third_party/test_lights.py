@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from lights import LightsEnv, LightsTasks
+from lights import LightsEnv, LightsOptions, LightsTasks
 
 from textagent_gym.errors import InvalidOptionError, UnknownTaskError
 
@@ -49,7 +49,7 @@ def test_an_installed_world_is_made_without_importing_its_package(installed: Pat
         "env = gymnasium.make('lights/Lights-v0', switches=3)\n"
         "print(env.reset(options={'task_index': 0})[1]['task'], env.unwrapped.oracle() != ())\n"
     )
-    assert python(code, installed, tmp_path) == "Lights/3/train/0 True"
+    assert python(code, installed, tmp_path) == "Lights/v1/s3/train/0 True"
 
 
 def test_an_installed_world_is_listed_with_those_of_the_suite(installed: Path, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_an_installed_world_is_made_in_worker_processes(installed: Path, tmp_pat
         encoding="utf-8",
     )
     assert python(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')", installed, tmp_path) == (
-        "Lights/4/train/0"
+        "Lights/v1/s4/train/0"
     )
 
 
@@ -107,13 +107,19 @@ def test_the_page_shows_the_very_package_that_is_tested() -> None:
 
 
 def test_tasks_of_different_splits_and_sizes_are_different() -> None:
-    tasks = LightsTasks(4)
+    tasks = LightsTasks(LightsOptions(switches=4))
     ids = {tasks.task(split, index).id for split in tasks.splits for index in range(20)}
     assert len(ids) == 60
     assert all(tasks.find(name).id == name for name in ids)
-    for wrong in ("Lights/5/train/0", "Lights/4/dev/0", "Lights/4/train/x", "Lights/4/train/007", "Lights/4/train/-1"):
+    for wrong in (
+        "Lights/v1/s5/train/0",
+        "Lights/v1/s4/dev/0",
+        "Lights/v1/s4/train/x",
+        "Lights/v1/s4/train/007",
+        "Lights/v1/s4/train/-1",
+    ):
         with pytest.raises(UnknownTaskError):
-            tasks.find(wrong)
+            tasks.find(f"Lights/v1/{wrong}")
 
 
 @pytest.mark.parametrize("switches", [0, 7])

@@ -15,7 +15,7 @@ from tests.vector.worlds import gone_within, misbehaving
 from textagent_gym.errors import InvalidOptionError, WorkerError
 from textagent_gym.vector import ReadyFirstPool, env_maker
 
-HARD = {"task": "Lights/6/train/3"}
+HARD = {"task": "Lights/v1/s6/train/3"}
 KINDS = ("process", "thread")
 
 

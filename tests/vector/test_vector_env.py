@@ -69,7 +69,7 @@ def test_every_batch_is_the_one_that_gymnasium_makes(kind: str, mode: AutoresetM
 
 def test_each_environment_may_play_a_task_of_its_own(envs: InProcessVectorEnv | ProcessVectorEnv) -> None:
     _, infos = envs.reset(seed=[5, None, 7], options=[{"task_index": 3}, {"task_index": 1}, None])
-    assert list(infos["task"][:2]) == ["Lights/4/train/3", "Lights/4/train/1"]
+    assert list(infos["task"][:2]) == ["Lights/v1/s4/train/3", "Lights/v1/s4/train/1"]
     alone = gymnasium.make(LIGHTS).reset(seed=7)[1]["task"]
     assert infos["task"][2] == alone
 
@@ -80,7 +80,7 @@ def test_a_mask_resets_some_and_leaves_the_callers_options_alone(envs: InProcess
     options = {"reset_mask": np.array([True, False, False]), "task_index": 9}
     after, infos = envs.reset(options=options)
     assert after[1:] == before[1:]
-    assert infos["task"][0] == "Lights/4/train/9"
+    assert infos["task"][0] == "Lights/v1/s4/train/9"
     assert infos["_task"].tolist() == [True, False, False]
     assert set(options) == {"reset_mask", "task_index"}
 

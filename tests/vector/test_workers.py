@@ -25,7 +25,7 @@ from tests.vector.worlds import (
 from textagent_gym.errors import InvalidOptionError, WorkerError
 from textagent_gym.vector import ProcessVectorEnv, make_vec
 
-HARD = {"task": "Lights/6/train/3"}
+HARD = {"task": "Lights/v1/s6/train/3"}
 ROOT = Path(__file__).parents[2]
 MISBEHAVING = EnvSpec("Misbehaving-v0", entry_point="tests.vector.worlds:MisbehavingEnv")
 

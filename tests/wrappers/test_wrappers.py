@@ -31,7 +31,7 @@ from textagent_gym.wrappers import (
 )
 
 LIGHTS = Path(__file__).parents[1] / "third_party" / "lights"
-TASK = {"task": "Lights/4/train/0"}
+TASK = {"task": "Lights/v1/s4/train/0"}
 
 
 def lights(**kwargs: object) -> gymnasium.Env[str, str]:

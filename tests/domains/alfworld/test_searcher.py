@@ -63,7 +63,7 @@ def test_it_knows_only_what_it_has_read() -> None:
     """A furnished room and the same one without its things are played alike until something else is said."""
     env = gymnasium.make("textagent/ALFWorld-v0", task_types=["pick"])
     env.reset(options={"task_index": 0})
-    game = env.unwrapped.task.game
+    game = env.unwrapped.tasks.world(env.unwrapped.task)
     played = []
     for contents in (game.contents, (0,) * len(game.contents)):
         state = State(game)
@@ -99,7 +99,7 @@ def test_it_can_watch_somebody_else_and_take_over() -> None:
 def test_the_words_of_every_task_are_understood(folder: str) -> None:
     env = gymnasium.make("textagent/ALFWorld-official-v0", data=folder, split="valid_seen").unwrapped
     for index in range(140):
-        game = env.tasks.task("valid_seen", index).game
+        game = env.tasks.world(env.tasks.task("valid_seen", index))
         (wish,) = wishes(game.task)
         goals = [goal for goal in game.goals if goal.kind != "light"]
         assert wish.lamp == (goals[0].kind == "hold")

@@ -51,7 +51,7 @@ def test_gymnasiums_checker_finds_nothing_to_warn_of(make) -> None:
         {"tools": "all"},
         {"tools": "all", "action_format": "editor"},
         {"tools": "edit", "action_format": "editor"},
-        {"solution_length": 3, "reward_density": "dense"},
+        {"mutants": 3, "reward_density": "dense"},
         {"mutants": 2, "reward_at": "turn", "reward_density": 0.5},
         {"sandbox": "process"},
     ],
@@ -272,9 +272,9 @@ def test_actions_are_read_back_as_they_were_written() -> None:
         ({"packages": ["nothing"]}, InvalidOptionError),
         ({"packages": "/no/such/folder"}, InvalidOptionError),
         ({"recipes": "/no/such/file"}, InvalidOptionError),
-        ({"mutants": 2, "solution_length": 2}, InvalidOptionError),
-        ({"mutants": 9}, InfeasibleDifficultyError),
-        ({"packages": "all", "state_size": (10**6, 10**7)}, InfeasibleDifficultyError),
+        ({"solution_length": 2}, InvalidOptionError),
+        ({"mutants": 9}, InvalidOptionError),
+        ({"packages": "all", "lines": (10**6, 10**7)}, InfeasibleDifficultyError),
     ],
     ids=str,
 )
@@ -296,7 +296,7 @@ def test_tasks_have_ids_splits_and_sizes() -> None:
         tasks.find("SWE/measures-own/0000000000")
     with pytest.raises(UnknownTaskError):
         tasks.task("train", 99)
-    env = gymnasium.make(ID, packages="all", state_size=(200, 1300)).unwrapped
+    env = gymnasium.make(ID, packages="all", lines=(200, 1300)).unwrapped
     assert isinstance(env, SWEEnv)
     assert [package.name for package in env.tasks.packages] == ["measures", "inflection", "schema", "webcolors"]
 

@@ -36,7 +36,7 @@ def test_no_import_but_gymnasiums_is_needed() -> None:
         f"import gymnasium; env = gymnasium.make({SMALL!r}); print(env.reset(options={{'task_index': 0}})[1]['task'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert done.stdout.strip() == "TextWorld/custom-w2-o3-q4/train/0"
+    assert done.stdout.strip() == "TextWorld/v1/custom-w2-o3-q4/train/0"
 
 
 def test_a_win_returns_one_at_every_density_and_density_changes_no_observation() -> None:

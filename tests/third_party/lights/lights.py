@@ -2,65 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Unpack
 
 import gymnasium
 
-from textagent_gym import Complexity, Outcome, Task, TaskSource, TextEnv, TextEnvKwargs
-from textagent_gym.errors import InvalidOptionError, UnknownTaskError
+from textagent_gym import Complexity, Outcome, Task, TextEnv, TextEnvKwargs
+from textagent_gym.knobs import Options, OptionsClass, check_names, knob
+from textagent_gym.sources import GeneratedTasks
 
 COLOURS = ("red", "green", "blue", "white", "yellow", "purple")
 FUSE = "black"  # Its switch loses the game.
 
+Lit = frozenset[str]
+"""Lights that are on: all that there is to know about this world."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class LightsTask(Task):
-    """Which lights are on at the beginning."""
+class LightsOptions(Options):
+    """What can be asked of this world."""
 
-    on: frozenset[str]
+    switches: int = knob(4, "number of lights", low=1, high=len(COLOURS), short="s", always=True)
 
 
-class LightsTasks(TaskSource[LightsTask]):
+class LightsTasks(GeneratedTasks[LightsOptions, Lit]):
     """Endless tasks, each drawn from the number of lights, its split and its index: equal everywhere, for ever."""
 
-    def __init__(self, switches: int) -> None:
-        if not 1 <= switches <= len(COLOURS):
-            raise InvalidOptionError(f"switches must be from 1 to {len(COLOURS)}, got {switches!r}")
-        self.colours = COLOURS[:switches]
+    prefix = "Lights"
+    version = 1
 
-    def size(self, split: str) -> int | None:
-        self.check_split(split)
-        return None
-
-    def task(self, split: str, index: int) -> LightsTask:
-        if index < 0:
-            raise UnknownTaskError(f"task_index={index} does not exist: it starts at 0")
+    def _make(self, split: str, index: int) -> Lit:
         random = Random(f"{self.colours}/{split}/{index}")
-        on = frozenset(random.sample(self.colours, random.randrange(len(self.colours))))
-        off = len(self.colours) - len(on)
-        return LightsTask(
-            id=f"Lights/{len(self.colours)}/{split}/{index}",
-            split=split,
-            index=index,
-            # Known without a search: every light that is off must be pressed once, and every switch always works.
-            complexity=Complexity(
-                state_size=len(self.colours), action_size=len(self.colours) + 1.0, solution_length=off, exact=True
-            ),
-            milestones=off,
-            on=on,
+        return frozenset(random.sample(self.colours, random.randrange(len(self.colours))))
+
+    def _measure(self, world: Lit) -> tuple[Complexity, int, str]:
+        off = len(self.colours) - len(world)
+        # Known without a search: every light that is off must be pressed once, and every switch always works.
+        measured = Complexity(
+            state_size=len(self.colours), action_size=len(self.colours) + 1.0, solution_length=off, exact=True
         )
+        return measured, off, ""
 
-    def find(self, task_id: str) -> LightsTask:
-        for split in self.splits:
-            index = task_id.removeprefix(f"Lights/{len(self.colours)}/{split}/")
-            if index.isdecimal() and self.task(split, int(index)).id == task_id:
-                return self.task(split, int(index))
-        raise UnknownTaskError(f"{task_id!r} is no task of Lights with {len(self.colours)} switches")
+    @property
+    def colours(self) -> tuple[str, ...]:
+        return COLOURS[: self.spec.switches]
 
 
-class LightsEnv(TextEnv[LightsTask]):
+class LightsEnv(TextEnv[Task]):
     """# Lights
 
     ## Description
@@ -82,20 +72,27 @@ class LightsEnv(TextEnv[LightsTask]):
     The k-th milestone is reached when k more lights are on than at the start. `reward_density` says which of them pay.
 
     ## Difficulty
-    | axis | knob | range |
+    | knob | values | axis |
     | --- | --- | --- |
-    | `state_size`, `action_size` | `switches` | 1 to 6 |
-    | `solution_length` | drawn with the task | 1 to `switches` |
+    | `switches` | 1 to 6 | more lights; `state_size` is their number |
+
+    The length of the solution is drawn with the task.
 
     ## Registered ids
     `lights/Lights-v0`: 4 switches.
     """
 
     def __init__(self, switches: int = 4, **kwargs: Unpack[TextEnvKwargs]) -> None:
-        tasks = LightsTasks(switches)
-        super().__init__(tasks, **kwargs)
-        self._colours = tasks.colours
-        self._on: frozenset[str] = frozenset()
+        check_names("Lights", kwargs, LightsOptions)
+        self._source = LightsTasks(LightsOptions(switches=switches))
+        super().__init__(self._source, **kwargs)
+        self._colours = self._source.colours
+        self._start: Lit = frozenset()
+        self._on: Lit = frozenset()
+
+    @classmethod
+    def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
+        return (LightsOptions,)
 
     @property
     def instructions(self) -> str:
@@ -103,19 +100,19 @@ class LightsEnv(TextEnv[LightsTask]):
         colours = ", ".join(self._colours)
         return f"Each turn, write `press` and a colour: {colours} switch a light, and `press {FUSE}` blows the fuse."
 
-    def _begin(self, task: LightsTask) -> str:
-        self._on = task.on
+    def _begin(self, task: Task) -> str:
+        self._on = self._start = self._source.world(task)
         return f"Turn on all {len(self._colours)} lights.\n{self._describe()}"
 
     def _act(self, action: str) -> Outcome:
         verb, _, colour = action.strip().partition(" ")
-        lit = len(self._on) - len(self.task.on)
+        lit = len(self._on) - len(self._start)
         if verb != "press" or colour not in (*self._colours, FUSE):
             return Outcome("Nothing happens.", lit, valid=False)
         if colour == FUSE:
             return Outcome("The fuse blows. It stays dark.", lit, failure=True)
         self._on = self._on ^ {colour}
-        lit = len(self._on) - len(self.task.on)
+        lit = len(self._on) - len(self._start)
         return Outcome(self._describe(), lit, success=len(self._on) == len(self._colours))
 
     def _admissible_actions(self) -> tuple[str, ...]:
@@ -124,7 +121,7 @@ class LightsEnv(TextEnv[LightsTask]):
     def _oracle(self) -> tuple[str, ...]:
         return tuple(f"press {colour}" for colour in self._colours if colour not in self._on)
 
-    def _snapshot(self) -> frozenset[str]:
+    def _snapshot(self) -> Lit:
         return self._on
 
     def _restore(self, world: Any) -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Unpack
 
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.alfworld.engine import NOTHING_HAPPENS, State
-from textagent_gym.domains.alfworld.game import Dialect
-from textagent_gym.domains.alfworld.generator import RoomSpec
+from textagent_gym.domains.alfworld.game import Dialect, Game
+from textagent_gym.domains.alfworld.generator import RoomKind, RoomSpec
 from textagent_gym.domains.alfworld.planner import solve
 from textagent_gym.domains.alfworld.reasons import reason
 from textagent_gym.domains.alfworld.reference import ReferenceState
 from textagent_gym.domains.alfworld.searcher import Searcher
-from textagent_gym.domains.alfworld.tasks import ALFWorldTask, GeneratedTasks, OfficialTasks
-from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
-from textagent_gym.tasks import TaskSource
+from textagent_gym.domains.alfworld.tasks import OfficialOptions, OfficialTasks, RoomTasks
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.knobs import Options, OptionsClass, accepts, arguments_of, check_names, knob
+from textagent_gym.tasks import Task
 
+_MOVING = "move OBJECT to RECEPTACLE"
 _BANNER = "-= Welcome to TextWorld, ALFRED! =-\n\n"
 INSTRUCTIONS = """\
 You are in a room and act by typing one command per turn. Names are a kind and a number, such as `drawer 2`.
@@ -34,7 +36,58 @@ examine THING, look, inventory, help
 A command that makes no sense where you are is answered by "Nothing happens."."""
 
 
-class ALFWorldEnv(TextEnv[ALFWorldTask]):
+@dataclass(frozen=True, kw_only=True)
+class PlayOptions(Options):
+    """How a game is played."""
+
+    engine: Literal["native", "reference"] = knob(
+        "native", 'player of the rules; "reference" is upstream itself (slow; needs the extra `reference`)'
+    )
+    feedback: Literal["upstream", "informative"] = knob(
+        "upstream", 'answer to an action without effect; "informative" says why there was none'
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DialectOptions(Options):
+    """How the actions of a generated room are worded."""
+
+    dialect: Dialect = knob("move", "wording of actions, `move X to Y` or `put X in/on Y`")
+
+
+class ALFWorldKwargs(TextEnvKwargs, total=False):
+    """Keyword arguments of every `ALFWorldEnv`, for editors."""
+
+    engine: Literal["native", "reference"]
+    feedback: Literal["upstream", "informative"]
+
+
+class RoomKwargs(ALFWorldKwargs, total=False):
+    """Keyword arguments of `ALFWorldRoomEnv`, for editors."""
+
+    receptacles: int
+    objects: int
+    closed: float | None
+    candidates: int
+    place: int
+    goals: int
+    task_types: str | Sequence[str]
+    room: RoomKind | None
+    solution_length: int | None
+    exploration: Sequence[float] | None
+    dialect: Dialect
+
+
+class OfficialKwargs(ALFWorldKwargs, total=False):
+    """Keyword arguments of `ALFWorldOfficialEnv`, for editors."""
+
+    data: str | None
+    task_types: str | Sequence[str]
+    dialect: Dialect | None
+    shuffle: int | None
+
+
+class ALFWorldEnv(TextEnv[Task]):
     """# ALFWorld
 
     ## Description
@@ -65,10 +118,9 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
     found and switched on. `reward_density` says which of them pay.
 
     Args:
-        tasks: where the games come from.
-        engine: "native", or "reference" for upstream itself (slow; needs the extra `reference`).
-        feedback: "upstream", or "informative" to say why nothing happened.
-        kwargs: the arguments of `TextEnv`; the turn budget is 50 unless set, as in the literature.
+        tasks: source of the games.
+        options: knobs of `PlayOptions`, and the arguments of `TextEnv`; the turn budget is 50 unless set, as in the
+            literature.
 
     Raises:
         InvalidOptionError: an argument has a value that does not exist.
@@ -77,40 +129,30 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
     idle_actions: ClassVar[tuple[str, ...]] = ("examine ", "look", "inventory")
     default_max_turns: ClassVar[int | str] = 50
 
-    def __init__(
-        self,
-        tasks: TaskSource[ALFWorldTask],
-        *,
-        engine: Literal["native", "reference"] = "native",
-        feedback: Literal["upstream", "informative"] = "upstream",
-        **kwargs: Unpack[TextEnvKwargs],
-    ) -> None:
-        super().__init__(tasks, **kwargs)
-        if engine not in ("native", "reference"):
-            raise InvalidOptionError(f'engine must be "native" or "reference", got {engine!r}')
-        if feedback not in ("upstream", "informative"):
-            raise InvalidOptionError(f'feedback must be "upstream" or "informative", got {feedback!r}')
-        self.engine = engine
-        self.feedback = feedback
+    @accepts(PlayOptions)
+    def __init__(self, tasks: RoomTasks | OfficialTasks, **options: Unpack[ALFWorldKwargs]) -> None:
+        check_names("ALFWorld", options, PlayOptions)
+        super().__init__(tasks, **arguments_of(TextEnvKwargs, options))
+        playing = PlayOptions.of(options)
+        self.engine = playing.engine
+        self.feedback = playing.feedback
+        self._games = tasks
+        self._game: Game
         self._state: State
         self._reference: ReferenceState | None = None
 
     @property
     def instructions(self) -> str:
         """See `TextEnv`."""
-        dialect = self.task.game.dialect if self._task else "move"
-        placing = "put OBJECT in/on RECEPTACLE" if dialect == "put" else "move OBJECT to RECEPTACLE"
+        placing = "put OBJECT in/on RECEPTACLE" if self._task and self._game.dialect == "put" else _MOVING
         return INSTRUCTIONS.format(placing=placing)
 
-    def _begin(self, task: ALFWorldTask) -> str:
-        self._state = State(task.game)
-        self._reference = ReferenceState(self._original(task)) if self.engine == "reference" else None
+    def _begin(self, task: Task) -> str:
+        self._game = self._games.world(task)
+        self._state = State(self._game)
+        self._reference = ReferenceState(self._games.original(task)) if self.engine == "reference" else None
         text = (self._reference or self._state).introduction()
         return text if self.observation_format == "upstream" else text.removeprefix(_BANNER)
-
-    def _original(self, task: ALFWorldTask) -> dict[str, Any]:
-        """The content of the task's `game.tw-pddl`."""
-        raise UnsupportedOperationError(f"{task.id} has no file for the reference engine.")
 
     def _act(self, action: str) -> Outcome:
         command = action.strip()
@@ -132,7 +174,7 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
         return None if plan is None else plan.commands
 
     def _expert(self) -> Searcher:
-        return Searcher(self.task.game.dialect)
+        return Searcher(self._game.dialect)
 
     def _snapshot(self) -> object:
         if self._reference is not None:
@@ -150,58 +192,37 @@ class ALFWorldRoomEnv(ALFWorldEnv):
     the statistics of the official training games.
 
     ## Difficulty
-    | axis | knob | range |
+    | knob | values | axis |
     | --- | --- | --- |
-    | `state_size` | `receptacles` | 3 to 100 |
-    | `action_size` | `objects` | 1 to 300 |
-    | `solution_length` | `solution_length` | exact; set by the task types, `place` and `goals` otherwise |
-    | | `exploration` | expected turns of a systematic searcher, (least, most) |
+    | `receptacles` | 3 to 100 | more to explore; `state_size` is measured |
+    | `objects` | 1 to 300 | more to do; `action_size` is measured |
+    | `solution_length` | 1 to 200 | exactly; follows from the task types, `place` and `goals` unless set |
+    | `exploration` | (least, most) | expected turns of a systematic searcher |
 
     ## Registered ids
     `textagent/ALFWorld-v0`: 15 receptacles, 25 objects.
 
     Args:
-        dialect: "move" or "put".
-        state_size: another name of `receptacles`.
-        action_size: another name of `objects`.
-        options: the knobs of `textagent_gym.domains.alfworld.generator.RoomSpec`, and the arguments of `ALFWorldEnv`
-            and `TextEnv`.
+        options: knobs of `textagent_gym.domains.alfworld.generator.RoomSpec`, `dialect` ("move" or "put"), and the
+            arguments of `ALFWorldEnv` and `TextEnv`.
 
     Raises:
         InvalidOptionError: an argument has a name or value that does not exist.
         InfeasibleDifficultyError: no such room exists.
     """
 
-    def __init__(
-        self,
-        *,
-        dialect: Dialect = "move",
-        state_size: int | None = None,
-        action_size: int | None = None,
-        **options: Any,
-    ) -> None:
-        for axis, value, knob in (("state_size", state_size, "receptacles"), ("action_size", action_size, "objects")):
-            if value is not None:
-                if knob in options:
-                    raise InvalidOptionError(f"{axis} and {knob} are the same; give one of them")
-                options[knob] = value
-        names = {knob.name for knob in fields(RoomSpec)}
-        knobs = {name: options.pop(name) for name in list(options) if name in names}
-        for name in ("task_types", "exploration"):
-            if knobs.get(name) is not None:
-                knobs[name] = (knobs[name],) if isinstance(knobs[name], str) else tuple(knobs[name])
-        unknown = set(options) - set(TextEnvKwargs.__annotations__) - {"engine", "feedback"}
-        if unknown:
-            raise InvalidOptionError(
-                f"{', '.join(sorted(unknown))}: no such option; there are {', '.join(sorted(names))}"
-            )
+    @accepts(RoomSpec, DialectOptions, PlayOptions)
+    def __init__(self, **options: Unpack[RoomKwargs]) -> None:
+        check_names("ALFWorld's generated rooms", options, *self.declared_options(options))
+        dialect = DialectOptions.of(options).dialect
         if options.get("engine") == "reference" and dialect != "move":
             raise InvalidOptionError("engine='reference' speaks the dialect 'move' in generated rooms")
-        self._rooms = GeneratedTasks(RoomSpec(**knobs), dialect)
-        super().__init__(self._rooms, **options)
+        super().__init__(RoomTasks(RoomSpec.of(options), dialect), **arguments_of(ALFWorldKwargs, options))
 
-    def _original(self, task: ALFWorldTask) -> dict[str, Any]:
-        return self._rooms.original(task)
+    @classmethod
+    def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
+        """Classes that declare the knobs."""
+        return RoomSpec, DialectOptions, PlayOptions
 
 
 class ALFWorldOfficialEnv(ALFWorldEnv):
@@ -215,31 +236,25 @@ class ALFWorldOfficialEnv(ALFWorldEnv):
     `textagent/ALFWorld-official-v0`
 
     Args:
-        data: folder that holds them; by default what `ALFWORLD_DATA` names, or where upstream downloads them to.
-        task_types: which of "pick", "look", "clean", "heat", "cool" and "two"; all by default.
-        dialect: "move" or "put"; by default what the release says.
-        shuffle: a seed: number the things of a kind in another order, as `AlfredDemangler(shuffle=True)` does.
-        kwargs: the arguments of `ALFWorldEnv` and `TextEnv`. `split` is "train", "valid_seen", "valid_unseen" or
-            "valid_train".
+        options: knobs of `textagent_gym.domains.alfworld.tasks.OfficialOptions`, and the arguments of `ALFWorldEnv` and
+            `TextEnv`. `split` is "train", "valid_seen", "valid_unseen" or "valid_train".
 
     Raises:
         MissingDataError: the games are not there; the message says how to get them.
-        InvalidOptionError: an argument has a value that does not exist.
+        InvalidOptionError: an argument has a name or value that does not exist.
     """
 
-    def __init__(
-        self,
-        *,
-        data: str | None = None,
-        task_types: Sequence[str] | None = None,
-        dialect: Dialect | None = None,
-        shuffle: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if kwargs.get("engine") == "reference" and (dialect is not None or shuffle is not None):
+    @accepts(OfficialOptions, PlayOptions)
+    def __init__(self, **options: Unpack[OfficialKwargs]) -> None:
+        check_names("ALFWorld's official games", options, *self.declared_options(options))
+        official = OfficialOptions.of(options)
+        shared = arguments_of(ALFWorldKwargs, options)
+        PlayOptions.of(shared)  # What is misspelt is said before the games are looked for.
+        if shared.get("engine") == "reference" and (official.dialect is not None or official.shuffle is not None):
             raise InvalidOptionError("engine='reference' plays a game as its file says: leave out dialect and shuffle")
-        self._official = OfficialTasks(data, task_types, dialect, shuffle)
-        super().__init__(self._official, **kwargs)
+        super().__init__(OfficialTasks(official), **shared)
 
-    def _original(self, task: ALFWorldTask) -> dict[str, Any]:
-        return self._official.games.read(task.game.id)
+    @classmethod
+    def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
+        """Classes that declare the knobs."""
+        return OfficialOptions, PlayOptions

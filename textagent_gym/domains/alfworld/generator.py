@@ -8,24 +8,26 @@ planner and upstream itself see the same thing.
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from textagent_gym.domains.alfworld.engine import State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Game, read_game
 from textagent_gym.domains.alfworld.planner import solve
 from textagent_gym.domains.alfworld.rooms import PROCESSORS, room_table
-from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
+from textagent_gym.errors import InfeasibleDifficultyError
+from textagent_gym.knobs import Options, knob
+from textagent_gym.sources import seed_bytes
 from textagent_gym.tasks import in_split
 
 VERSION = 1
 """Raised whenever the same task id would give another game."""
 
-ROOMS = ("kitchen", "living room", "bedroom", "bathroom")
+RoomKind = Literal["kitchen", "living room", "bedroom", "bathroom"]
+ROOMS: tuple[str, ...] = get_args(RoomKind)
 
 _ATTEMPTS = 200  # Draws before a request counts as infeasible.
 _ORDERS = 200
@@ -36,73 +38,36 @@ _GRAMMAR = 'template :: "move {{o}} to {{r}}"; "rhs": "Your task is to: {task}"'
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoomSpec:
-    """What is asked of a generated room.
+class RoomSpec(Options):
+    """What is asked of a generated room."""
 
-    Attributes:
-        receptacles: how many, 3 to 100 (`state_size`).
-        objects: how many, 1 to 300 (`action_size`).
-        closed: share of the receptacles that are closed in the beginning, 0.0 to 1.0; `None` as in official games.
-        candidates: objects that will do for each goal; at least `place`.
-        place: objects to bring for each goal, 1 to 4.
-        goals: goals that must hold at once, 1 to 3.
-        task_types: which of "pick", "look", "clean", "heat", "cool" and "two" the goals are drawn from.
-        room: "kitchen", "living room", "bedroom" or "bathroom"; `None` for any.
-        solution_length: actions of the shortest plan, exactly; `None` for any.
-        exploration: turns that a systematic searcher is expected to need, at least and at most; `None` for any.
-    """
-
-    receptacles: int = 15
-    objects: int = 25
-    closed: float | None = None
-    candidates: int = 2
-    place: int = 1
-    goals: int = 1
-    task_types: tuple[str, ...] = tuple(TASK_TYPES.values())
-    room: str | None = None
-    solution_length: int | None = None
-    exploration: tuple[float, float] | None = None
+    receptacles: int = knob(15, "number of receptacles", low=3, high=100, short="r", always=True)
+    objects: int = knob(25, "number of objects", low=1, high=300, short="o", always=True)
+    closed: float | None = knob(
+        None, "share of the receptacles that are closed in the beginning; `None` as in official games",
+        low=0.0, high=1.0, short="closed=",
+    )  # fmt: skip
+    candidates: int = knob(
+        2, "number of objects that will do for each goal, at least `place`", low=1, high=10, short="candidates="
+    )
+    place: int = knob(1, "number of objects to bring for each goal", low=1, high=4, short="place=")
+    goals: int = knob(1, "number of goals that must hold at once", low=1, high=3, short="goals=")
+    task_types: tuple[str, ...] = knob(
+        tuple(TASK_TYPES.values()), "types that the goals are drawn from", choices=TASK_TYPES.values(), short="types="
+    )
+    room: str | None = knob(None, "kind of room; `None` for any", choices=ROOMS, short="room=")
+    solution_length: int | None = knob(
+        None, "actions of the shortest plan, exactly; `None` for any",
+        low=1, high=200, short="length=", axis="solution_length",
+    )  # fmt: skip
+    exploration: tuple[float, float] | None = knob(
+        None, "turns that a systematic searcher is expected to need; `None` for any", low=0.0, short="exploration="
+    )
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("receptacles", 3, 100),
-            ("objects", 1, 300),
-            ("candidates", 1, 10),
-            ("place", 1, 4),
-            ("goals", 1, 3),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise InvalidOptionError(f"{name} must be a whole number, got {value!r}")
-            if not low <= value <= high:
-                raise InfeasibleDifficultyError(f"{name}={value} is not possible: it goes from {low} to {high}")
-        if self.closed is not None and not 0.0 <= self.closed <= 1.0:
-            raise InvalidOptionError(f"closed must be a share from 0 to 1, or None, got {self.closed!r}")
+        super().__post_init__()
         if self.candidates < self.place:
             raise InfeasibleDifficultyError(f"candidates={self.candidates} are fewer than place={self.place} objects")
-        if self.room not in (None, *ROOMS):
-            raise InvalidOptionError(f"room={self.room!r} does not exist; choose of {', '.join(ROOMS)}")
-        unknown = [name for name in self.task_types if name not in TASK_TYPES.values()]
-        if unknown or not self.task_types:
-            raise InvalidOptionError(f"task_types={unknown} do not exist; choose of {', '.join(TASK_TYPES.values())}")
-
-    @property
-    def slug(self) -> str:
-        """What is asked, in a task's id: everything that is not the default."""
-        parts = [f"r{self.receptacles}", f"o{self.objects}"]
-        for name, value in (
-            ("closed", self.closed),
-            ("candidates", self.candidates if self.candidates != 2 else None),
-            ("place", self.place if self.place != 1 else None),
-            ("goals", self.goals if self.goals != 1 else None),
-            ("types", "+".join(self.task_types) if self.task_types != tuple(TASK_TYPES.values()) else None),
-            ("room", self.room and self.room.replace(" ", "_")),
-            ("length", self.solution_length),
-            ("exploration", self.exploration and "to".join(f"{bound:g}" for bound in self.exploration)),
-        ):
-            if value is not None:
-                parts.append(f"{name}={value}")
-        return "-".join(parts)
 
 
 @dataclass(slots=True)
@@ -136,8 +101,7 @@ def generate(spec: RoomSpec, split: str, index: int) -> tuple[Game, dict[str, An
     lengths: set[int] = set()
     costs: list[float] = []
     for attempt in range(_ATTEMPTS):
-        seed = hashlib.sha256(f"{VERSION}/{spec.slug}/{split}/{index}/{attempt}".encode()).digest()
-        draw = random.Random(seed)
+        draw = random.Random(seed_bytes(VERSION, spec.slug, split, index, attempt))
         drawn = _draw(spec, draw)
         if drawn is None:
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,11 +12,12 @@ from textagent_gym.complexity import Complexity
 from textagent_gym.domains.alfworld.data import SPLITS, STORY, OfficialGames, find_games
 from textagent_gym.domains.alfworld.engine import PROCESSES, State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Dialect, Game, read_game
-from textagent_gym.domains.alfworld.generator import RoomSpec, exploration_cost, generate
+from textagent_gym.domains.alfworld.generator import VERSION, RoomSpec, exploration_cost, generate
 from textagent_gym.domains.alfworld.planner import solve
 from textagent_gym.domains.alfworld.reference import upstream_content
-from textagent_gym.errors import InvalidOptionError, UnknownTaskError
-from textagent_gym.tasks import Task, TaskSource
+from textagent_gym.knobs import Options, knob
+from textagent_gym.sources import GeneratedTasks, ListedTasks
+from textagent_gym.tasks import Task
 
 _PREFIX = "ALFWorld"
 
@@ -35,132 +35,83 @@ class ExplorationComplexity(Complexity):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ALFWorldTask(Task):
-    """A game; `game` is shared by everybody who plays it."""
+class OfficialOptions(Options):
+    """Which of the official games are played, and how their things are named."""
 
-    game: Game
+    data: str | None = knob(
+        None, "folder of the games; `None` for the one that `ALFWORLD_DATA` names, or where upstream downloads them to"
+    )
+    task_types: tuple[str, ...] = knob(tuple(TASK_TYPES.values()), "types of the games", choices=TASK_TYPES.values())
+    dialect: Dialect | None = knob(
+        None, "wording of actions, `move X to Y` or `put X in/on Y`; `None` for that of the game's release"
+    )
+    shuffle: int | None = knob(
+        None, "seed of another numbering of the things of a kind, as `AlfredDemangler(shuffle=True)` draws it", low=0
+    )
 
 
-class OfficialTasks(TaskSource[ALFWorldTask]):
-    """The official games, in the order of their ids.
-
-    Args:
-        data: folder of the games; see `data.find_games`.
-        task_types: which of "pick", "look", "clean", "heat", "cool" and "two"; all by default.
-        dialect: "move" or "put" for `move X to Y` or `put X in/on Y`; by default what the game's release says.
-        shuffle: seed of the numbering of things; see `game.read_game`.
+class OfficialTasks(ListedTasks[Task]):
+    """The official games, in the order of their ids; ids are `ALFWorld/SPLIT/TASK/TRIAL`.
 
     Raises:
         MissingDataError: the games are not there.
-        InvalidOptionError: there is no such task type or dialect.
     """
 
     splits = SPLITS
 
-    def __init__(
-        self,
-        data: str | None = None,
-        task_types: Sequence[str] | None = None,
-        dialect: Dialect | None = None,
-        shuffle: int | None = None,
-    ) -> None:
-        if isinstance(task_types, str):
-            task_types = (task_types,)
-        unknown = [name for name in task_types or () if name not in TASK_TYPES.values()]
-        if unknown:
-            raise InvalidOptionError(f"task_types={unknown} do not exist; choose of {', '.join(TASK_TYPES.values())}")
-        _check_dialect(dialect)
-        self.games = find_games(data)
-        self.task_types = tuple(task_types or TASK_TYPES.values())
-        self.dialect = dialect
-        self.shuffle = shuffle
+    def __init__(self, options: OfficialOptions | None = None) -> None:
+        self.options = options or OfficialOptions()
+        self.games = find_games(self.options.data)
 
-    def size(self, split: str) -> int:
-        """Number of games in a split."""
-        return len(self._ids(split))
+    def world(self, task: Task) -> Game:
+        """The game of a task, shared by everybody who plays it."""
+        return _load(self.games, task.id.removeprefix(f"{_PREFIX}/"), self.options.dialect, self.options.shuffle)
 
-    def task(self, split: str, index: int) -> ALFWorldTask:
-        """The `index`-th game of a split; see `TaskSource.task`."""
-        ids = self._ids(split)
-        if not 0 <= index < len(ids):
-            raise UnknownTaskError(
-                f"task_index={index} does not exist in split {split!r}: it goes from 0 to {len(ids) - 1}"
-                if ids
-                else f"split {split!r} has no games of the types {', '.join(self.task_types)} here"
-            )
-        game, complexity = _load(self.games, ids[index], self.dialect, self.shuffle)
-        return ALFWorldTask(
-            id=f"{_PREFIX}/{ids[index]}",
-            split=split,
-            index=index,
-            complexity=complexity,
-            milestones=sum(goal.milestones for goal in game.goals),
-            task_type=task_type(game),
-            game=game,
-        )
-
-    def find(self, task_id: str) -> ALFWorldTask:
-        """The game with this id; see `TaskSource.find`."""
-        split, _, _ = task_id.removeprefix(f"{_PREFIX}/").partition("/")
-        if task_id.startswith(f"{_PREFIX}/") and split in self.splits:
-            ids = self._ids(split)
-            if task_id[len(_PREFIX) + 1 :] in ids:
-                return self.task(split, ids.index(task_id[len(_PREFIX) + 1 :]))
-        raise UnknownTaskError(
-            f"task {task_id!r} is not here: ids are {_PREFIX}/<split>/<task>/<trial>, "
-            f"of the types {', '.join(self.task_types)}"
-        )
+    def original(self, task: Task) -> dict[str, Any]:
+        """The content of a game's `game.tw-pddl`."""
+        return self.games.read(task.id.removeprefix(f"{_PREFIX}/"))
 
     def _ids(self, split: str) -> tuple[str, ...]:
-        return _of_types(self.games, self.check_split(split), self.task_types)
+        return _ids_of_types(self.games, split, self.options.task_types)
+
+    def _load(self, task_id: str, split: str, index: int) -> Task:
+        game = _load(self.games, task_id.removeprefix(f"{_PREFIX}/"), self.options.dialect, self.options.shuffle)
+        return Task(
+            id=task_id,
+            split=split,
+            index=index,
+            complexity=measure(game),
+            milestones=milestones(game),
+            task_type=task_type(game),
+        )
+
+    def _advice(self) -> str:
+        types = ", ".join(self.options.task_types)
+        return f"Ids are {_PREFIX}/<split>/<task>/<trial>, of games of the types {types}."
 
 
-class GeneratedTasks(TaskSource[ALFWorldTask]):
-    """Generated rooms, addressed by what is asked, split and index. A room belongs to one split only, by its content.
+class RoomTasks(GeneratedTasks[RoomSpec, Game]):
+    """Generated rooms. A room belongs to one split only, by its content.
 
     Args:
         spec: what is asked for.
         dialect: "move" or "put".
     """
 
+    prefix = _PREFIX
+    version = VERSION
+
     def __init__(self, spec: RoomSpec, dialect: Dialect = "move") -> None:
-        _check_dialect(dialect)
-        self.spec = spec
+        super().__init__(spec)
         self.dialect = dialect
 
-    def size(self, split: str) -> None:
-        """Endless."""
-        self.check_split(split)
+    def _make(self, split: str, index: int) -> Game:
+        return _generate(self.spec, split, index, self.dialect)
 
-    def task(self, split: str, index: int) -> ALFWorldTask:
-        """The `index`-th room of a split; see `TaskSource.task`."""
-        self.check_split(split)
-        if index < 0:
-            raise UnknownTaskError(f"task_index={index} does not exist: it goes from 0")
-        game, complexity = _generate(self.spec, split, index, self.dialect)
-        return ALFWorldTask(
-            id=f"{_PREFIX}/{self.spec.slug}/{split}/{index}",
-            split=split,
-            index=index,
-            complexity=complexity,
-            milestones=sum(goal.milestones for goal in game.goals),
-            task_type=task_type(game),
-            game=game,
-        )
+    def _measure(self, world: Game) -> tuple[Complexity, int, str]:
+        return measure(world), milestones(world), task_type(world)
 
-    def find(self, task_id: str) -> ALFWorldTask:
-        """The room with this id; see `TaskSource.find`."""
-        parts = task_id.split("/")
-        if len(parts) == 4 and parts[:2] == [_PREFIX, self.spec.slug] and parts[2] in self.splits:
-            number = parts[3]
-            if number.isascii() and number.isdigit() and str(int(number)) == number:
-                return self.task(parts[2], int(number))
-        raise UnknownTaskError(
-            f"task {task_id!r} is none of this environment's: their ids are {_PREFIX}/{self.spec.slug}/<split>/<index>."
-            " A task is played by an environment made with the same options."
-        )
-
-    def original(self, task: ALFWorldTask) -> dict[str, Any]:
+    def original(self, task: Task) -> dict[str, Any]:
         """The content of a `game.tw-pddl` that upstream plays, with the domain and grammar of the `alfworld` package.
 
         Raises:
@@ -176,7 +127,6 @@ class GeneratedTasks(TaskSource[ALFWorldTask]):
         Raises:
             MissingDependencyError: ALFWorld is not installed.
         """
-        assert isinstance(task, ALFWorldTask)
         content = self.original(task)
         kind = next(name for name, short in TASK_TYPES.items() if short == task.task_type.partition("+")[0])
         trial = folder / task.split / f"{kind}-{self.spec.slug}" / f"trial_{task.index:06d}"
@@ -187,28 +137,23 @@ class GeneratedTasks(TaskSource[ALFWorldTask]):
 
 
 @lru_cache(maxsize=4096)
-def _generate(spec: RoomSpec, split: str, index: int, dialect: Dialect) -> tuple[Game, ExplorationComplexity]:
-    game, _ = generate(spec, split, index)
-    game = replace(game, dialect=dialect)
-    return game, measure(game)
-
-
-def _check_dialect(dialect: Dialect | None) -> None:
-    if dialect not in (None, "move", "put"):
-        raise InvalidOptionError(f'dialect must be "move" or "put", got {dialect!r}')
+def _generate(spec: RoomSpec, split: str, index: int, dialect: Dialect) -> Game:
+    return replace(generate(spec, split, index)[0], dialect=dialect)
 
 
 @lru_cache(maxsize=64)
-def _of_types(games: OfficialGames, split: str, task_types: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in games.ids(split) if official_type(name) in task_types)
+def _ids_of_types(games: OfficialGames, split: str, task_types: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{_PREFIX}/{name}" for name in games.ids(split) if official_type(name) in task_types)
 
 
 @lru_cache(maxsize=4096)
-def _load(
-    games: OfficialGames, game_id: str, dialect: Dialect | None, shuffle: int | None
-) -> tuple[Game, ExplorationComplexity]:
-    game = read_game(games.read(game_id), game_id, dialect, shuffle)
-    return game, measure(game)
+def _load(games: OfficialGames, game_id: str, dialect: Dialect | None, shuffle: int | None) -> Game:
+    return read_game(games.read(game_id), game_id, dialect, shuffle)
+
+
+def milestones(game: Game) -> int:
+    """Number of a game's milestones: those of all its goals."""
+    return sum(goal.milestones for goal in game.goals)
 
 
 def task_type(game: Game) -> str:
@@ -228,6 +173,7 @@ def official_type(game_id: str) -> str:
     return TASK_TYPES[game_id.split("/")[1].split("-", maxsplit=1)[0]]
 
 
+@lru_cache(maxsize=4096)
 def measure(game: Game) -> ExplorationComplexity:
     """Measured difficulty: receptacles and objects, the shortest plan and its admissible actions, and exploration."""
     state = State(game)

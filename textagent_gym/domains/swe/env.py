@@ -5,22 +5,22 @@ from __future__ import annotations
 import contextlib
 import logging
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, Unpack
+from typing import Any, ClassVar, TypeVar, Unpack
 
 from textagent_gym.calls import ActionError, Call, Tool
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.swe.assembly import MOST_GRADINGS, Hunk
 from textagent_gym.domains.swe.expert.searcher import Searcher
 from textagent_gym.domains.swe.grader import Grade, grade
+from textagent_gym.domains.swe.options import RepairKwargs, RepairOptions, SWEKwargs, SWEOptions
 from textagent_gym.domains.swe.packages import PACKAGES, find
 from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges, source_changes
 from textagent_gym.domains.swe.tasks import BuiltTasks, RepairTask, SWETask
 from textagent_gym.domains.swe.tools import (
     TOOLS,
     ActionFormat,
-    Tools,
     command,
     instructions,
     parse,
@@ -30,10 +30,10 @@ from textagent_gym.domains.swe.tools import (
 )
 from textagent_gym.errors import (
     InfeasibleDifficultyError,
-    InvalidOptionError,
     UnknownTaskError,
     UnsupportedOperationError,
 )
+from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names
 from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.sandbox.base import ROOT
 from textagent_gym.tasks import TaskSource
@@ -77,16 +77,9 @@ class SWEEnv(TextEnv[RepairTaskT]):
     time.
 
     Args:
-        tasks: where the tasks come from.
-        sandbox: "auto", "bubblewrap", "docker", "podman", "ray", or "process" (keeps nothing in; for agents that one
-            trusts).
-        tools: "shell", "edit" (view, replace, run tests, submit) or "all"; `action_size` is another name.
-        action_format: see above; by default "bash" for the tools "shell" and "functions" for the others.
-        reward_at: "submit", or "turn" to grade after every turn that changed something, which takes longer.
-        command_timeout: seconds that a command may take.
-        max_observation: characters of an observation.
-        limits: of the sandbox.
-        kwargs: the arguments of `TextEnv`; the turn budget is 50 unless set.
+        tasks: source of the tasks.
+        options: knobs of `textagent_gym.domains.swe.options.SWEOptions`, and the arguments of `TextEnv`; the turn
+            budget is 50 unless set.
 
     Raises:
         InvalidOptionError: an argument has a value that does not exist.
@@ -94,38 +87,20 @@ class SWEEnv(TextEnv[RepairTaskT]):
 
     default_max_turns: ClassVar[int | str] = 50
 
-    def __init__(
-        self,
-        tasks: TaskSource[RepairTaskT],
-        *,
-        sandbox: str = "auto",
-        tools: Tools = "shell",
-        action_format: ActionFormat | None = None,
-        reward_at: Literal["submit", "turn"] = "submit",
-        command_timeout: float = 60.0,
-        max_observation: int = 10_000,
-        limits: Limits | None = None,
-        **kwargs: Unpack[TextEnvKwargs],
-    ) -> None:
-        super().__init__(tasks, **kwargs)
-        if tools not in TOOLS:
-            raise InvalidOptionError(f"tools={tools!r} does not exist; choose of {', '.join(TOOLS)}")
-        action_format = action_format or ("bash" if tools == "shell" else "functions")
-        if action_format not in ("bash", "functions", "editor"):
-            raise InvalidOptionError(f"action_format={action_format!r} does not exist: bash, functions or editor")
-        if action_format == "bash" and tools != "shell":
-            raise InvalidOptionError('action_format="bash" has the tools "shell"; choose "functions" or "editor"')
-        if reward_at not in ("submit", "turn"):
-            raise InvalidOptionError(f'reward_at must be "submit" or "turn", got {reward_at!r}')
-        if not command_timeout > 0 or max_observation < 200:
-            raise InvalidOptionError("command_timeout must be more than 0, and max_observation at least 200")
-        self._tools = TOOLS[tools]
-        self.action_format: ActionFormat = action_format
-        self.reward_at = reward_at
-        self.command_timeout = command_timeout
-        self.max_observation = max_observation
-        self.sandbox_name = sandbox
-        self.limits = limits or Limits()
+    @accepts(SWEOptions)
+    def __init__(self, tasks: TaskSource[RepairTaskT], **options: Unpack[SWEKwargs]) -> None:
+        check_names("SWE", options, SWEOptions)
+        super().__init__(tasks, **arguments_of(TextEnvKwargs, options))
+        working = SWEOptions.of(options)
+        self._tools = TOOLS[working.tools]
+        self.action_format: ActionFormat = working.action_format or (
+            "bash" if working.tools == "shell" else "functions"
+        )
+        self.reward_at = working.reward_at
+        self.command_timeout = working.command_timeout
+        self.max_observation = working.max_observation
+        self.sandbox_name = working.sandbox
+        self.limits = working.limits or Limits()
         self.last_grade: Grade | None = None
         self._sandbox: Sandbox | None = None
         self._graded: Changes = {}
@@ -365,56 +340,44 @@ class SWERepairEnv(SWEEnv[SWETask]):
     suite; the others are fetched from the package index when they are first played, and checked.
 
     ## Difficulty
-    | axis | knob | values |
+    | knob | values | axis |
     | --- | --- | --- |
-    | `state_size` | `packages` | 239 to 117,226 lines of code; `state_size=(least, most)` chooses by lines |
-    | `action_size` | `tools` | "shell", "edit", "all" |
-    | `solution_length` | `mutants` | 1 to 5 independent mistakes |
+    | `packages`, `lines` | 239 to 117,226 lines of code | `state_size` is measured |
+    | `tools` | "shell", "edit" or "all" | what can be done |
+    | `mutants` | 1 to 5 | independent mistakes; `solution_length` is measured |
 
     ## Registered ids
     `textagent/SWE-v0`: the package `measures`, which comes with the suite.
 
     Args:
-        packages: names of packages (see `textagent_gym.domains.swe.packages.PACKAGES`), "all", or paths of folders.
-        mutants: mistakes in each task, each noticed by tests of its own.
-        recipes: file of recipes that `textagent-gym swe build` wrote; the suite's own by default.
-        options: the arguments of `SWEEnv` and `TextEnv`.
+        options: knobs of `textagent_gym.domains.swe.options.RepairOptions`, and the arguments of `SWEEnv` and
+            `TextEnv`.
 
     Raises:
         InvalidOptionError: an argument has a name or value that does not exist.
+        InfeasibleDifficultyError: no package has as many lines as asked for.
     """
 
-    def __init__(
-        self,
-        *,
-        packages: Sequence[str] | str = ("measures",),
-        mutants: int | None = None,
-        recipes: str | None = None,
-        solution_length: int | None = None,
-        state_size: tuple[int, int] | None = None,
-        action_size: Tools | None = None,
-        **options: Any,
-    ) -> None:
-        if mutants is not None and solution_length is not None:
-            raise InvalidOptionError("solution_length and mutants are the same; give one of them")
-        names = [packages] if isinstance(packages, str) else list(packages)
-        if names == ["all"]:
-            names = list(PACKAGES)
-        if state_size is not None:
-            least, most = state_size
+    @accepts(RepairOptions, SWEOptions)
+    def __init__(self, **options: Unpack[RepairKwargs]) -> None:
+        check_names("SWE", options, *self.declared_options(options))
+        asked = RepairOptions.of(options)
+        working = SWEOptions.of(options)
+        names = list(PACKAGES) if asked.packages == ("all",) else list(asked.packages)
+        if asked.lines is not None:
+            least, most = asked.lines
             names = [name for name in names if least <= find(name).lines <= most]
             if not names:
                 sizes = ", ".join(f"{package.name} {package.lines}" for package in PACKAGES.values())
                 raise InfeasibleDifficultyError(f"no package of these has {least} to {most} lines; there are {sizes}")
-        if action_size is not None:
-            options["tools"] = action_size
-        source = BuiltTasks(
-            names,
-            mutants or solution_length or 1,
-            recipes=None if recipes is None else Path(recipes).expanduser(),
-            sandbox=options.get("sandbox", "auto"),
-        )
-        super().__init__(source, **options)
+        recipes = None if asked.recipes is None else Path(asked.recipes).expanduser()
+        source = BuiltTasks(names, asked.mutants, recipes=recipes, sandbox=working.sandbox)
+        super().__init__(source, **arguments_of(SWEKwargs, options))
+
+    @classmethod
+    def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
+        """Classes that declare the knobs."""
+        return RepairOptions, SWEOptions
 
     def _choose_task(self, options: dict[str, Any]) -> SWETask:
         """See `TextEnv`. A task that is not served here, with this Python, is passed over unless it was asked for."""

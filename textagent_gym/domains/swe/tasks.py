@@ -26,10 +26,12 @@ from textagent_gym.domains.swe.assembly import (
 from textagent_gym.domains.swe.builder import Recipe, read_recipe, statement
 from textagent_gym.domains.swe.hidden.exam import Exam
 from textagent_gym.domains.swe.layers import rest
+from textagent_gym.domains.swe.options import RepairOptions
 from textagent_gym.domains.swe.packages import Package, Repository, find, prepare
-from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, UnknownTaskError
+from textagent_gym.errors import InvalidOptionError, UnknownTaskError
 from textagent_gym.sandbox import make_sandbox
-from textagent_gym.tasks import Task, TaskSource, in_split
+from textagent_gym.sources import ListedTasks
+from textagent_gym.tasks import Task, in_split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def _changed_lines(hunk: Hunk) -> int:
     return sum(line.startswith(("- ", "+ ")) for line in found)
 
 
-class BuiltTasks(TaskSource[SWETask]):
+class BuiltTasks(ListedTasks[SWETask]):
     """Tasks made of packages by recipes.
 
     Args:
@@ -99,14 +101,13 @@ class BuiltTasks(TaskSource[SWETask]):
         sandbox: kind of sandbox that a package's tests run in when it is prepared.
 
     Raises:
-        InvalidOptionError: there is no such package.
+        InvalidOptionError: there is no such package, or number of mistakes.
     """
 
     def __init__(
         self, names: Sequence[str] = ("measures",), mutants: int = 1, recipes: Path | None = None, sandbox: str = "auto"
     ) -> None:
-        if not 1 <= mutants <= 5:
-            raise InfeasibleDifficultyError(f"mutants={mutants} is not possible: it goes from 1 to 5")
+        RepairOptions(mutants=mutants)  # Checked for those too who make no environment.
         self.packages = tuple(find(name) for name in dict.fromkeys(names))
         if not self.packages:
             raise InvalidOptionError("packages is empty; name at least one")
@@ -122,34 +123,24 @@ class BuiltTasks(TaskSource[SWETask]):
             for split in self.splits
         }
 
-    def size(self, split: str) -> int:
-        """Number of tasks in a split."""
-        return len(self._split[self.check_split(split)])
+    def _ids(self, split: str) -> tuple[str, ...]:
+        return tuple(name_of(recipes) for recipes in self._split[split])
 
-    def task(self, split: str, index: int) -> SWETask:
-        """The `index`-th task of a split, built when it is first asked for; see `TaskSource.task`.
+    def _load(self, task_id: str, split: str, index: int) -> SWETask:
+        """A task, built when it is first asked for.
 
         Raises:
             PackageError: the package's code cannot be fetched.
             SandboxError: its tests cannot be run.
         """
-        chosen = self._split[self.check_split(split)]
-        if not 0 <= index < len(chosen):
-            raise UnknownTaskError(
-                f"task_index={index} does not exist in split {split!r}, which has {len(chosen)} tasks of "
-                f"{', '.join(package.name for package in self.packages)} with {self.mutants} mistakes"
-            )
-        package = next(package for package in self.packages if package.slug == chosen[index][0].package)
+        chosen = self._split[split][index]
+        package = next(package for package in self.packages if package.slug == chosen[0].package)
         together = self._recipes[package.slug]
-        return _make(package, chosen[index], together, split=split, index=index, sandbox=self.sandbox)
+        return _make(package, chosen, together, split=split, index=index, sandbox=self.sandbox)
 
-    def find(self, task_id: str) -> SWETask:
-        """The task with this id; see `TaskSource.find`."""
-        for split, tasks in self._split.items():
-            for index, recipes in enumerate(tasks):
-                if name_of(recipes) == task_id:
-                    return self.task(split, index)
-        raise UnknownTaskError(f"task {task_id!r} is none of this environment's")
+    def _advice(self) -> str:
+        names = ", ".join(package.name for package in self.packages)
+        return f"These are tasks of {names} with {self.mutants} mistakes each."
 
 
 @cache

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, Unpack
 
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
-from textagent_gym.domains.textworld.specs import make_spec
-from textagent_gym.domains.textworld.tasks import TextWorldTask, TextWorldTasks
+from textagent_gym.domains.textworld.specs import SPECS, FilesSpec, TellingOptions, TextWorldOptions, make_spec
+from textagent_gym.domains.textworld.tasks import FileTasks, TextWorldTasks
 from textagent_gym.domains.textworld.zmachine import ZMachine, plain, plain_opening, playable, upstream_feedback
-from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
+from textagent_gym.errors import UnsupportedOperationError
+from textagent_gym.knobs import OptionsClass, accepts, arguments_of
+from textagent_gym.tasks import Task
 
 _Part = TypeVar("_Part")
 _INSTRUCTIONS = """\
@@ -38,7 +41,7 @@ class _World:
     milestones: int
 
 
-class TextWorldEnv(TextEnv[TextWorldTask]):
+class TextWorldEnv(TextEnv[Task]):
     """# TextWorld
 
     ## Description
@@ -73,11 +76,14 @@ class TextWorldEnv(TextEnv[TextWorldTask]):
     the start, by whatever path. `reward_density` says which of them pay.
 
     ## Difficulty
-    | axis | knob | range |
+    | knob | values | axis |
     | --- | --- | --- |
-    | `state_size` | `rooms` | 1 to 20 |
-    | `action_size` | `objects` | 1 to 40 |
-    | `solution_length` | `quest_length` | 1 to 20, exact |
+    | `rooms` | 1 to 100 | more to explore; `state_size` is measured |
+    | `objects` | 1 to 200 | more to do; `action_size` is measured |
+    | `quest_length` | 1 to 60 | `solution_length`, exactly |
+
+    These are the knobs of `game="custom"`; the other kinds of games have their own, see
+    `textagent_gym.domains.textworld.specs` or `textagent-gym info`.
 
     ## Registered ids
     `textagent/TextWorld-v0` takes every argument. `textagent/TextWorld-wW-oO-qQ-v0` are the sizes of arXiv 2510.01132:
@@ -86,10 +92,8 @@ class TextWorldEnv(TextEnv[TextWorldTask]):
     `textagent/TextWorldCoinCollector-v0` and `textagent/TextWorldTreasureHunter-v0`.
 
     Args:
-        game: "custom", "simple", "cooking", "coin_collector", "treasure_hunter" or "files".
-        goal: how much the goal tells: "detailed" (each step), "brief" (what shall hold in the end) or "none".
-        options: the knobs of the game (see `textagent_gym.domains.textworld.specs`), the generic axes, and the
-            arguments of `TextEnv`.
+        options: knobs of the game, `game` and `goal` (see `textagent_gym.domains.textworld.specs`), and the arguments
+            of `TextEnv`.
 
     Raises:
         InvalidOptionError: an argument has a name or value that does not exist.
@@ -99,31 +103,31 @@ class TextWorldEnv(TextEnv[TextWorldTask]):
     idle_actions: ClassVar[tuple[str, ...]] = ("examine ", "look", "inventory")
     default_max_turns: ClassVar[int | str] = "4x"
 
-    def __init__(
-        self,
-        game: str = "custom",
-        *,
-        goal: Literal["detailed", "brief", "none"] = "detailed",
-        **options: Any,
-    ) -> None:
-        of_every_env = {key: options.pop(key) for key in list(options) if key in TextEnvKwargs.__annotations__}
-        self.spec_of_games = make_spec(game, **options)
-        super().__init__(TextWorldTasks(self.spec_of_games), **cast(TextEnvKwargs, of_every_env))
-        if goal not in ("detailed", "brief", "none"):
-            raise InvalidOptionError(f'goal must be "detailed", "brief" or "none", got {goal!r}')
-        self.goal = goal
-        self._may_cook = game in ("cooking", "simple", "files")
+    @accepts(TellingOptions, *SPECS.values())
+    def __init__(self, **options: Unpack[TextWorldOptions]) -> None:
+        telling = TellingOptions.of(options)
+        spec = make_spec(telling.game, **{name: value for name, value in options.items() if name != "game"})
+        self._games = FileTasks(spec) if isinstance(spec, FilesSpec) else TextWorldTasks(spec)
+        super().__init__(self._games, **arguments_of(TextEnvKwargs, options))
+        self.goal = telling.goal
+        self._may_cook = telling.game in ("cooking", "simple", "files")
         self._machine = ZMachine()
         self._facts: Any = None
         self._milestones = 0
+
+    @classmethod
+    def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
+        """Classes that declare the knobs of the `game` that is asked for."""
+        telling = TellingOptions.of(given)
+        return SPECS[telling.game], TellingOptions
 
     @property
     def instructions(self) -> str:
         """See `TextEnv`."""
         return _INSTRUCTIONS + (_COOKING if self._may_cook else "")
 
-    def _begin(self, task: TextWorldTask) -> str:
-        self._game = task.game
+    def _begin(self, task: Task) -> str:
+        self._game = self._games.world(task)
         raw = self._machine.start(str(self._game.story), trace=self._game.logic is not None)
         self._facts = self._game.logic.initial if self._game.logic else None
         self._milestones = 0

@@ -8,7 +8,6 @@ most.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -33,6 +32,7 @@ from textagent_gym.domains.textworld.specs import (
     TreasureHunterSpec,
 )
 from textagent_gym.errors import GenerationError, InfeasibleDifficultyError, MissingDependencyError
+from textagent_gym.sources import seed_bytes
 from textagent_gym.tasks import in_split
 
 VERSION = 1
@@ -108,8 +108,7 @@ def _quiet() -> Iterator[None]:
 
 def _seed(*parts: object) -> int:
     """A seed for TextWorld, which takes 0 to 65,634 four times over; here one number that it draws those from."""
-    digest = hashlib.sha256("/".join(map(str, (VERSION, *parts))).encode()).digest()
-    return int.from_bytes(digest[:4], "big") % (2**31)
+    return int.from_bytes(seed_bytes(VERSION, *parts)[:4], "big") % (2**31)
 
 
 def _options(spec: Spec, seed: int) -> Any:

@@ -1,96 +1,84 @@
-"""What can be asked of TextWorld: one frozen dataclass a kind of game, checked when it is made.
-
-Each spec has a `slug`, the part of a task's id that says what was asked for; what is at its default is left out.
-"""
+"""What can be asked of TextWorld: one spec per kind of game, and how much of a game is told."""
 
 from __future__ import annotations
 
-import difflib
 import os
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+from textagent_gym.core import TextEnvKwargs
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
+from textagent_gym.knobs import Options, check_names, knob
+
+Kind = Literal["custom", "simple", "cooking", "coin_collector", "treasure_hunter", "files"]
 
 GUIDE_SPLIT = "guide-test"
 """The practitioner's guide's own test games (arXiv 2510.01132): seeds 1 to 100, as `tw-make` makes them."""
 
 _MOST_ROOMS = 100  # A `.z8` story cannot hold more; TextWorld 1.7 no longer writes the format that could.
-
-
-def _knob(default: Any, short: str, low: int | None = None, high: int | None = None) -> Any:
-    """A field with its abbreviation in the slug and the range of its whole numbers."""
-    return field(default=default, metadata={"short": short, "low": low, "high": high})
+_LARGEST_SEED = 2**31 - 1  # TextWorld's own bound.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spec:
-    """What all kinds share. Subclasses list their knobs; `slug` and the range checks are read off the fields."""
+class TellingOptions(Options):
+    """Which kind of game is played, and how its goal is told. Neither changes a game."""
 
-    kind: ClassVar[str]
-    always: ClassVar[tuple[str, ...]] = ()  # Knobs that stand in the slug whatever their value.
+    game: Kind = knob("custom", "kind of game; each has knobs of its own")
+    goal: Literal["detailed", "brief", "none"] = knob(
+        "detailed", "detail of the goal: each step, what shall hold in the end, or nothing"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec(Options):
+    """What all kinds of games share.
+
+    Attributes:
+        splits: names of the splits, the default first.
+        impossible: knobs of `tw-make` that are not offered, and why not.
+    """
+
     splits: ClassVar[tuple[str, ...]] = ("train", "validation", "test")
-
-    def __post_init__(self) -> None:
-        for knob in fields(self):
-            _check(self.kind, knob, getattr(self, knob.name))
-
-    @property
-    def slug(self) -> str:
-        """Short name of what is asked for, such as `custom-w2-o3-q4`."""
-        parts = [self.kind]
-        for knob in fields(self):
-            value = getattr(self, knob.name)
-            if knob.name in self.always or value != knob.default:
-                parts.append(f"{knob.metadata['short']}{_spell(value)}")
-        return "-".join(parts)
+    impossible: ClassVar[Mapping[str, str]] = {}
 
     @property
     def solution_length(self) -> int | None:
-        """The length of the shortest solution that every game must have; `None` where it is only measured."""
+        """Length of the shortest solution that every game must have; `None` where it is only measured."""
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class CustomSpec(Spec):
-    """`tw-make custom`: rooms, objects and a quest, drawn at random.
-
-    Args:
-        rooms: rooms of the world.
-        objects: objects of the world at least; a long quest can bring its own.
-        quest_length: actions of the shortest solution, exactly.
-        quest_breadth: number of sub-quests that the quest branches into.
-        quest_depth: actions of a sub-quest at most; 0 for any number.
-        parallel_quests: quests that share no goal.
-        theme: vocabulary of the text, "house" or "basic".
-        include_adj: name things with adjectives.
-        blend_descriptions: join the descriptions of similar things in one sentence.
-        only_last_action: the goal tells the last step only.
-        blend_instructions: join consecutive steps of the goal in one sentence.
-        entity_numbering: append numbers to names where names run out.
-    """
+    """`tw-make custom`: rooms, objects and a quest, drawn at random."""
 
     kind = "custom"
-    always = ("rooms", "objects", "quest_length")
     splits = ("train", "validation", "test", GUIDE_SPLIT)
+    impossible: ClassVar[Mapping[str, str]] = {
+        "ambiguous_instructions": "TextWorld 1.7 itself cannot make such games: its generator stops at an assertion"
+    }
 
-    rooms: int = _knob(2, "w", 1, _MOST_ROOMS)
-    objects: int = _knob(3, "o", 1, 200)
-    quest_length: int = _knob(4, "q", 1, 60)
-    quest_breadth: int = _knob(1, "b", 1, 5)
-    quest_depth: int = _knob(0, "d", 0, 60)
-    parallel_quests: int = _knob(1, "p", 1, 5)
-    theme: str = _knob("house", "theme=")
-    include_adj: bool = _knob(False, "adj")
-    blend_descriptions: bool = _knob(False, "blenddesc")
-    only_last_action: bool = _knob(False, "last")
-    blend_instructions: bool = _knob(False, "blend")
-    entity_numbering: bool = _knob(False, "numbered")
+    rooms: int = knob(2, "number of rooms", low=1, high=_MOST_ROOMS, short="w", always=True)
+    objects: int = knob(
+        3, "least number of objects; a long quest can bring its own", low=1, high=200, short="o", always=True
+    )
+    quest_length: int = knob(
+        4, "actions of the shortest solution, exactly",
+        low=1, high=60, short="q", always=True, axis="solution_length",
+    )  # fmt: skip
+    quest_breadth: int = knob(1, "number of sub-quests that the quest branches into", low=1, high=5, short="b")
+    quest_depth: int = knob(0, "largest number of actions of a sub-quest; 0 for any", low=0, high=60, short="d")
+    parallel_quests: int = knob(1, "number of quests that share no goal", low=1, high=5, short="p")
+    theme: Literal["house", "basic"] = knob("house", "vocabulary of the text", short="theme=")
+    include_adj: bool = knob(False, "whether names of things have adjectives", short="adj")
+    blend_descriptions: bool = knob(False, "whether descriptions of similar things share a sentence", short="blenddesc")
+    only_last_action: bool = knob(False, "whether the goal tells the last step only", short="last")
+    blend_instructions: bool = knob(False, "whether consecutive steps of the goal share a sentence", short="blend")
+    entity_numbering: bool = knob(False, "whether names have numbers where names run out", short="numbered")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _one_of("theme", self.theme, ("house", "basic"))
         least = self.parallel_quests * self.quest_breadth
         if self.quest_length < least:
             raise InfeasibleDifficultyError(
@@ -114,56 +102,40 @@ class CustomSpec(Spec):
 class SimpleSpec(Spec):
     """`tw-make tw-simple`: cook the right food in a house of six rooms.
 
-    Args:
-        rewards: which sub-goals TextWorld scores, "sparse", "balanced" or "dense". Our rewards follow
-            `reward_density`; this only chooses among upstream's three versions of the game.
-        test: draw the food from the names kept for testing.
+    `rewards` chooses among upstream's three versions of the game; our rewards follow `reward_density`.
     """
 
     kind = "simple"
     splits = ("train", "validation", "test", GUIDE_SPLIT)
 
-    rewards: str = _knob("sparse", "r=")
-    test: bool = _knob(False, "test")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _one_of("rewards", self.rewards, ("sparse", "balanced", "dense"))
+    rewards: Literal["sparse", "balanced", "dense"] = knob(
+        "sparse", "sub-goals that TextWorld itself scores", short="r="
+    )
+    test: bool = knob(False, "whether the food has one of the names kept for testing", short="test")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CookingSpec(Spec):
-    """`tw-make tw-cooking`: gather ingredients, cut and cook them as the cookbook says, eat the meal.
-
-    Args:
-        recipe: ingredients of the recipe.
-        take: ingredients that must be found, at most `recipe`.
-        rooms: places of the world, 1, 6, 9 or 12 (upstream's `go`).
-        open: containers and doors are closed.
-        cook: ingredients must be cooked.
-        cut: ingredients must be cut.
-        drop: hands are limited.
-        recipe_seed: another recipe for each positive number.
-        foods: upstream's split of the foods, "train", "valid" or "test"; "" for all of them.
-    """
+    """`tw-make tw-cooking`: gather ingredients, cut and cook them as the cookbook says, eat the meal."""
 
     kind = "cooking"
-    always = ("recipe", "take", "rooms")
 
-    recipe: int = _knob(1, "recipe", 1, 5)
-    take: int = _knob(1, "take", 0, 5)
-    rooms: int = _knob(1, "go")
-    open: bool = _knob(False, "open")
-    cook: bool = _knob(False, "cook")
-    cut: bool = _knob(False, "cut")
-    drop: bool = _knob(False, "drop")
-    recipe_seed: int = _knob(0, "seed", 0, 2**31 - 1)
-    foods: str = _knob("", "foods=")
+    recipe: int = knob(1, "number of ingredients of the recipe", low=1, high=5, short="recipe", always=True)
+    take: int = knob(
+        1, "number of ingredients that must be found, at most `recipe`", low=0, high=5, short="take", always=True
+    )
+    rooms: Literal[1, 6, 9, 12] = knob(1, "number of rooms (upstream's `go`)", short="go", always=True)
+    open: bool = knob(False, "whether containers and doors are closed", short="open")
+    cook: bool = knob(False, "whether ingredients must be cooked", short="cook")
+    cut: bool = knob(False, "whether ingredients must be cut", short="cut")
+    drop: bool = knob(False, "whether only a few things can be carried", short="drop")
+    recipe_seed: int = knob(0, "number of the recipe; 0 for any", low=0, high=_LARGEST_SEED, short="seed")
+    foods: Literal["", "train", "valid", "test"] = knob(
+        "", 'upstream\'s split of the foods; "" for all', short="foods="
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _one_of("rooms", self.rooms, (1, 6, 9, 12))
-        _one_of("foods", self.foods, ("", "train", "valid", "test"))
         if self.take > self.recipe:
             raise InfeasibleDifficultyError(f"take={self.take} is more than the recipe holds: at most {self.recipe}")
         if self.recipe_seed and not self.take:
@@ -174,15 +146,13 @@ class CookingSpec(Spec):
 class CoinCollectorSpec(Spec):
     """`tw-make tw-coin_collector`: walk to the coin.
 
-    Args:
-        level: 1 to 300; the shortest way has `(level - 1) % 100 + 1` actions, and from level 101 (201) on the world has
-            twice (three times) as many rooms.
+    The shortest way has `(level - 1) % 100 + 1` actions, and from level 101 (201) on the world has twice (three times)
+    as many rooms. Levels 151 to 200 and 234 to 300 would have more rooms than TextWorld 1.7 makes.
     """
 
     kind = "coin_collector"
-    always = ("level",)
 
-    level: int = _knob(1, "level", 1, 300)
+    level: int = knob(1, "upstream's level", low=1, high=233, short="level", always=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -198,113 +168,88 @@ class CoinCollectorSpec(Spec):
 class TreasureHunterSpec(Spec):
     """`tw-make tw-treasure_hunter`: take the object that is asked for, not the other one.
 
-    Args:
-        level: 1 to 30; from 11 on doors and containers are closed, from 21 on they are locked.
+    From level 11 on doors and containers are closed, from level 21 on they are locked.
     """
 
     kind = "treasure_hunter"
-    always = ("level",)
 
-    level: int = _knob(1, "level", 1, 30)
+    level: int = knob(1, "upstream's level", low=1, high=30, short="level", always=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilesSpec(Spec):
-    """A folder of one's own `.z8` games, sorted by name. A `.json` beside a game made by TextWorld gives its logic.
-
-    Args:
-        path: the folder.
-    """
+    """A folder of one's own `.z8` games, sorted by name. A `.json` beside a game made by TextWorld gives its logic."""
 
     kind = "files"
     splits = ("all",)
 
-    path: str = _knob("", "path=")
+    path: str = knob("", "folder of the games")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         folder = Path(self.path).expanduser()
         if not self.path or not folder.is_dir():
-            raise InvalidOptionError(f"path={self.path!r} is no folder; give the one that holds your .z8 games")
+            raise InvalidOptionError(f"path={self.path!r} is not a folder; give the one that holds your .z8 games")
         if not any(folder.glob("*.z8")):
             others = ", and .ulx games cannot be played: neither TextWorld 1.7 nor its interpreter runs Glulx"
             raise InvalidOptionError(f"{folder} holds no .z8 games" + (others if any(folder.glob("*.ulx")) else ""))
         object.__setattr__(self, "path", os.path.abspath(folder))
-
-    @property
-    def slug(self) -> str:
-        return "files"
 
 
 SPECS: dict[str, type[Spec]] = {
     spec.kind: spec for spec in (CustomSpec, SimpleSpec, CookingSpec, CoinCollectorSpec, TreasureHunterSpec, FilesSpec)
 }
 
-_DEAD_UPSTREAM = {
-    "ambiguous_instructions": "TextWorld 1.7 itself cannot make such games: its generator stops at an assertion",
-}
 
-_AXES: dict[str, dict[str, str]] = {
-    "custom": {"state_size": "rooms", "action_size": "objects", "solution_length": "quest_length"},
-    "cooking": {"state_size": "rooms", "solution_length": "recipe"},
-    "coin_collector": {"solution_length": "level"},
-    "treasure_hunter": {"solution_length": "level"},
-}
+class TextWorldOptions(TextEnvKwargs, total=False):
+    """Keyword arguments of `TextWorldEnv`, for editors; each `game` has those of its spec."""
+
+    game: Kind
+    goal: Literal["detailed", "brief", "none"]
+    rooms: int
+    objects: int
+    quest_length: int
+    solution_length: int
+    quest_breadth: int
+    quest_depth: int
+    parallel_quests: int
+    theme: Literal["house", "basic"]
+    include_adj: bool
+    blend_descriptions: bool
+    only_last_action: bool
+    blend_instructions: bool
+    entity_numbering: bool
+    rewards: Literal["sparse", "balanced", "dense"]
+    test: bool
+    recipe: int
+    take: int
+    open: bool
+    cook: bool
+    cut: bool
+    drop: bool
+    recipe_seed: int
+    foods: Literal["", "train", "valid", "test"]
+    level: int
+    path: str
 
 
-def make_spec(game: str = "custom", **knobs: Any) -> Spec:
+def make_spec(game: str = "custom", **given: Any) -> Spec:
     """The spec of a kind of game.
 
     Args:
         game: "custom", "simple", "cooking", "coin_collector", "treasure_hunter" or "files".
-        knobs: the fields of its spec, or the axes `state_size`, `action_size` and `solution_length` in their place.
+        given: knobs of its spec; what `TextEnv` and `TellingOptions` take is left to them.
 
     Raises:
         InvalidOptionError: there is no such kind, knob or value.
         InfeasibleDifficultyError: the values exclude each other.
 
-    >>> make_spec("custom", state_size=4, objects=6, quest_length=8).slug
+    >>> make_spec("custom", rooms=4, objects=6, solution_length=8).slug
     'custom-w4-o6-q8'
     """
-    if game not in SPECS:
-        raise InvalidOptionError(f"game={game!r} does not exist; choose one of: {', '.join(SPECS)}")
-    spec = SPECS[game]
-    axes = _AXES.get(game, {})
-    named: dict[str, Any] = {}
-    for name, value in knobs.items():
-        knob = axes.get(name, name)
-        if knob in named:
-            raise InvalidOptionError(f"{name} and {knob} are the same knob of game={game!r}: give one of them")
-        named[knob] = value
-    known = {knob.name for knob in fields(spec)}
-    for name in named:
-        if name in _DEAD_UPSTREAM:
-            raise InvalidOptionError(f"{name} is not offered. {_DEAD_UPSTREAM[name]}.")
-        if name not in known:
-            options = sorted(known | set(axes))
-            close = difflib.get_close_matches(name, options, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InvalidOptionError(
-                f"{name!r} is no option of TextWorld's game={game!r}.{hint} It has: {', '.join(options)}"
-            )
-    return spec(**named)
-
-
-def _check(kind: str, knob: Field[Any], value: Any) -> None:
-    """A knob's value has its type and lies in its range."""
-    assert knob.default is not MISSING
-    expected = type(knob.default)
-    if type(value) is not expected:
-        raise InvalidOptionError(f"{knob.name} must be of type {expected.__name__}, got {value!r}")
-    low, high = knob.metadata["low"], knob.metadata["high"]
-    if (low is not None and value < low) or (high is not None and value > high):
-        raise InfeasibleDifficultyError(f"{knob.name}={value} is out of the range of game={kind!r}: {low} to {high}")
-
-
-def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    if value not in choices:
-        raise InvalidOptionError(f"{name} must be one of {choices}, got {value!r}")
-
-
-def _spell(value: Any) -> str:
-    return "" if value is True else str(value)
+    spec = SPECS[TellingOptions(game=game).game]  # type: ignore[arg-type]  # Checked there.
+    for name in given:
+        if name in spec.impossible:
+            raise InvalidOptionError(f"{name} is not offered. {spec.impossible[name]}.")
+    check_names(f"TextWorld's game={game!r}", given, spec, TellingOptions)
+    return spec.of(given)

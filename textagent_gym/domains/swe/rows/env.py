@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 from textagent_gym.calls import Call
 from textagent_gym.domains.swe.assembly import Hunk
 from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.grader import Grade
+from textagent_gym.domains.swe.options import InstancesKwargs, InstancesOptions, SWEKwargs, SWEOptions
 from textagent_gym.domains.swe.rows.instances import Instances, InstanceTask, is_file
 from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
 from textagent_gym.domains.swe.sources import SourceChanges
 from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names
 from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.sandbox.base import ROOT
 
@@ -31,53 +34,43 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
     its own tests, read by swebench. The image is run by Docker or Podman, without a network.
 
     ## Difficulty
-    | axis | what it is | |
-    | --- | --- | --- |
-    | `state_size` | lines that the instance's own repair changes | measured, not chosen |
-    | `action_size` | `tools` | "shell", "edit", "all" |
-    | `solution_length` | places that the repair changes, and one | measured, not chosen |
+    How large a task is follows from its row: `complexity` measures the lines and the places that its repair changes.
+
 
     ## Registered ids
     `textagent/SWE-Gym-v0` for training, `textagent/SWE-bench-v0` (SWE-bench Verified) for testing.
 
     Args:
-        rows: a `.jsonl`, `.json` or `.parquet` file, or the name of a data set for `datasets.load_dataset`.
-        images: how images are named where a row names none: "swe-gym" or "swe-bench".
-        divide: "id" deals the rows out to the splits by their ids and "repo" by their repositories, half of them for
-            training; the name of a split puts all rows there, and there is no other split.
-        dataset_split: of the data set, where `rows` is the name of one.
-        grading_timeout: seconds that a row's tests may take.
-        limits: of the sandboxes; 4 GiB of memory unless set.
-        options: the arguments of `SWEEnv` and `TextEnv`.
+        options: knobs of `textagent_gym.domains.swe.options.InstancesOptions`, and the arguments of `SWEEnv` and
+            `TextEnv`; sandboxes have 4 GiB of memory unless `limits` are set.
 
     Raises:
-        InvalidOptionError: an argument has a value that does not exist, or a row of the file is not what it should be.
+        InvalidOptionError: an argument has a name or value that does not exist, or a row of the file is not what it
+            should be.
     """
 
-    def __init__(
-        self,
-        *,
-        rows: str,
-        images: str = "swe-bench",
-        divide: str = "id",
-        dataset_split: str = "test",
-        grading_timeout: float = 1800.0,
-        limits: Limits | None = None,
-        **options: Any,
-    ) -> None:
-        if not grading_timeout > 0:
-            raise InvalidOptionError(f"grading_timeout must be more than 0, got {grading_timeout!r}")
-        source = Instances(rows, images=images, divide=divide, dataset_split=dataset_split)
-        super().__init__(source, limits=limits or _LIMITS, **options)
-        if is_file(rows) and not source.size(self.split):
+    @accepts(InstancesOptions, SWEOptions)
+    def __init__(self, **options: Unpack[InstancesKwargs]) -> None:
+        check_names("SWE's data sets", options, *self.declared_options(options))
+        asked = InstancesOptions.of(options)
+        source = Instances(asked.rows, images=asked.images, divide=asked.divide, dataset_split=asked.dataset_split)
+        working = arguments_of(SWEKwargs, options)
+        working["limits"] = SWEOptions.of(options).limits or _LIMITS
+        super().__init__(source, **working)
+        if is_file(asked.rows) and not source.size(self.split):
             raise InvalidOptionError(
-                f"no row of {rows} is in the split {self.split!r}; divide={self.split!r} puts all of them there"
+                f"no row of {asked.rows} is in the split {self.split!r}; divide={self.split!r} puts all of them there"
             )
-        self.grading_timeout = grading_timeout
+        self.grading_timeout = asked.grading_timeout
         self._grader: Sandbox | None = None
         self._new_shell = True
         self._repair: tuple[str, Changes, Changes] = ("", {}, {})  # Of which task; files before and after.
         self._gradable = ("", True)  # Of which task; whether its repair can be graded.
+
+    @classmethod
+    def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
+        """Classes that declare the knobs."""
+        return InstancesOptions, SWEOptions
 
     def _make_sandbox(self, limits: Limits) -> Sandbox:
         return make_sandbox(self.sandbox_name, limits, images=True)

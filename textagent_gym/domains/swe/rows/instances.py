@@ -9,11 +9,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from textagent_gym.domains.swe.options import InstancesOptions
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
 from textagent_gym.domains.swe.rows.scripts import Row, completed
 from textagent_gym.domains.swe.tasks import RepairComplexity, RepairTask
-from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
-from textagent_gym.tasks import TaskSource, in_split
+from textagent_gym.errors import InvalidOptionError, MissingDependencyError
+from textagent_gym.sources import ListedTasks
+from textagent_gym.tasks import in_split
 
 _FILES = (".jsonl", ".json", ".parquet")
 _SPLITS = ("train", "validation", "test")
@@ -21,8 +23,6 @@ _NEEDED = ("instance_id", "repo", "problem_statement", "patch")
 _OPTIONAL = ("base_commit", "version", "test_patch", "eval_script", "log_parser", "eval_type")
 _IMAGE = ("image", "image_name", "docker_image")
 _COMMAND = ("test_command", "test_cmd")
-IMAGES = ("swe-gym", "swe-bench")
-"""Ways of naming images."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class InstanceTask(RepairTask):
     test_files: frozenset[str]
 
 
-class Instances(TaskSource[InstanceTask]):
+class Instances(ListedTasks[InstanceTask]):
     """Tasks from the rows of a data set.
 
     Args:
@@ -58,10 +58,7 @@ class Instances(TaskSource[InstanceTask]):
     def __init__(
         self, rows: str, *, images: str = "swe-bench", divide: str = "id", dataset_split: str = "test"
     ) -> None:
-        if images not in IMAGES:
-            raise InvalidOptionError(f"images={images!r} does not exist; choose of {', '.join(IMAGES)}")
-        if divide not in ("id", "repo", *_SPLITS):
-            raise InvalidOptionError(f"divide={divide!r} does not exist; choose of id, repo, {', '.join(_SPLITS)}")
+        InstancesOptions(rows=rows, images=images, divide=divide, dataset_split=dataset_split)  # type: ignore[arg-type]
         self.rows = rows
         self.images = images
         self.divide = divide
@@ -71,26 +68,14 @@ class Instances(TaskSource[InstanceTask]):
         if is_file(rows):  # Read now, so that what is wrong with it is said now.
             _ = self._read
 
-    def size(self, split: str) -> int:
-        """Number of rows in a split."""
-        return len(self._places[self.check_split(split)])
+    def _ids(self, split: str) -> tuple[str, ...]:
+        return tuple(self._read[place].instance_id for place in self._places[split])
 
-    def task(self, split: str, index: int) -> InstanceTask:
-        """The `index`-th row of a split; see `TaskSource.task`."""
-        places = self._places[self.check_split(split)]
-        if not 0 <= index < len(places):
-            raise UnknownTaskError(
-                f"task_index={index} does not exist in split {split!r} of {self.rows}, which has {len(places)} rows"
-            )
-        return _task(completed(self._read[places[index]], self.images), split, index)
+    def _load(self, task_id: str, split: str, index: int) -> InstanceTask:
+        return _task(completed(self._read[self._places[split][index]], self.images), split, index)
 
-    def find(self, task_id: str) -> InstanceTask:
-        """The row with this instance id; see `TaskSource.find`."""
-        for split, places in self._places.items():
-            for index, place in enumerate(places):
-                if self._read[place].instance_id == task_id:
-                    return self.task(split, index)
-        raise UnknownTaskError(f"instance {task_id!r} is not in {self.rows}")
+    def _advice(self) -> str:
+        return f"Ids are the instance ids of the rows in {self.rows}."
 
     @cached_property
     def _read(self) -> tuple[Row, ...]:
