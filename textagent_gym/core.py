@@ -15,7 +15,7 @@ import gymnasium
 from gymnasium.error import ResetNeeded
 
 from textagent_gym.complexity import Complexity
-from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
+from textagent_gym.errors import InvalidOptionError, PlanningBudgetError, UnsupportedOperationError
 from textagent_gym.rewards import RewardSchedule, parse_density, potential, shaping_reward
 from textagent_gym.spaces import UnicodeText, fit
 from textagent_gym.tasks import Task, TaskSource, TaskT
@@ -41,7 +41,8 @@ class StepInfo(TypedDict):
         valid_action: the world understood the action and it was applicable (after a step).
         complexity: measured difficulty of the task (at reset).
         admissible_actions: every action that would do something now, sorted (asked for).
-        oracle_action: first action of the optimal plan, `None` where the goal is out of reach (asked for).
+        oracle_action: first action of the optimal plan; `None` where the goal is out of reach, or where the planner's budget
+            was spent (`oracle` tells these apart) (asked for).
     """
 
     task: str
@@ -344,6 +345,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         """The optimal remaining plan from the current state: empty once solved, `None` where the goal is out of reach.
 
         Raises:
+            PlanningBudgetError: no plan was found before the planner's budget was spent.
             UnsupportedOperationError: the domain cannot compute it.
         """
         episode = self._current()
@@ -412,7 +414,10 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         if "admissible_actions" in self.infos:
             info["admissible_actions"] = self.admissible_actions()
         if "oracle_action" in self.infos:
-            plan = self.oracle()
+            try:
+                plan = self.oracle()
+            except PlanningBudgetError:  # A step never raises.
+                plan = None
             info["oracle_action"] = plan[0] if plan else None
         return info
 

@@ -39,6 +39,10 @@ class UnsupportedOperationError(TextAgentError, NotImplementedError):
     """The domain cannot do this (for example: no oracle for a game without its logic)."""
 
 
+class PlanningBudgetError(TextAgentError, RuntimeError):
+    """No plan was found before the planner's budget was spent. The goal may still be within reach."""
+
+
 class WorkerError(TextAgentError, RuntimeError):
     """A worker of a vector environment failed in a way that replacing it does not mend.
 

@@ -10,12 +10,13 @@ from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.alfworld.engine import NOTHING_HAPPENS, State
 from textagent_gym.domains.alfworld.game import Dialect
 from textagent_gym.domains.alfworld.generator import RoomSpec
-from textagent_gym.domains.alfworld.planner import solve
+from textagent_gym.domains.alfworld.planner import lower_bound, solve
 from textagent_gym.domains.alfworld.reasons import reason
 from textagent_gym.domains.alfworld.reference import ReferenceState
 from textagent_gym.domains.alfworld.searcher import Searcher
 from textagent_gym.domains.alfworld.tasks import ALFWorldTask, GeneratedTasks, OfficialTasks
-from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
+from textagent_gym.errors import InvalidOptionError, PlanningBudgetError, UnsupportedOperationError
+from textagent_gym.planning import Plan
 from textagent_gym.tasks import TaskSource
 
 _BANNER = "-= Welcome to TextWorld, ALFRED! =-\n\n"
@@ -106,9 +107,26 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
     def _admissible_actions(self) -> tuple[str, ...]:
         return (self._reference or self._state).commands()
 
+    def plan(self) -> Plan | None:
+        """What `oracle` returns, with whether it is proven to be a shortest plan; `None` where the goal is out of reach.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode has begun.
+            PlanningBudgetError: none was found within the budget; see `planner`.
+        """
+        self._current()
+        return solve(self._state)
+
     def _oracle(self) -> tuple[str, ...] | None:
         plan = solve(self._state)
         return None if plan is None else plan.commands
+
+    def _distance(self) -> int | None:
+        try:
+            plan = solve(self._state)
+        except PlanningBudgetError:
+            return lower_bound(self._state)  # Shaping is policy-invariant with any function of the state.
+        return None if plan is None else len(plan.commands)
 
     def _expert(self) -> Searcher:
         return Searcher(self.task.game.dialect)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from textagent_gym.domains.alfworld.game import TASK_TYPES, Dialect, Game, read_
 from textagent_gym.domains.alfworld.generator import RoomSpec, exploration_cost, generate
 from textagent_gym.domains.alfworld.planner import solve
 from textagent_gym.domains.alfworld.reference import upstream_content
-from textagent_gym.errors import InvalidOptionError, UnknownTaskError
+from textagent_gym.errors import InvalidOptionError, PlanningBudgetError, UnknownTaskError
 from textagent_gym.tasks import Task, TaskSource
 
 _PREFIX = "ALFWorld"
@@ -36,9 +36,9 @@ class ExplorationComplexity(Complexity):
 
 @dataclass(frozen=True, kw_only=True)
 class ALFWorldTask(Task):
-    """A game; `game` is shared by everybody who plays it."""
+    """A game; `game` is shared by everybody who plays it, and tasks of the same id are equal."""
 
-    game: Game
+    game: Game = field(compare=False)
 
 
 class OfficialTasks(TaskSource[ALFWorldTask]):
@@ -231,7 +231,10 @@ def official_type(game_id: str) -> str:
 def measure(game: Game) -> ExplorationComplexity:
     """Measured difficulty: receptacles and objects, the shortest plan and its admissible actions, and exploration."""
     state = State(game)
-    plan = solve(state)
+    try:
+        plan = solve(state)
+    except PlanningBudgetError:
+        plan = None
     admissible = []
     for command in plan.commands if plan else ():
         admissible.append(len(state.commands()))
@@ -240,6 +243,6 @@ def measure(game: Game) -> ExplorationComplexity:
         state_size=len(game.receptacles) + len(game.objects),
         action_size=sum(admissible) / len(admissible) if admissible else None,
         solution_length=len(plan.commands) if plan else None,
-        exact=plan is not None,
+        exact=plan is not None and plan.exact,
         exploration_cost=exploration_cost(game),
     )
