@@ -41,8 +41,8 @@ class StepInfo(TypedDict):
         valid_action: the world understood the action and it was applicable (after a step).
         complexity: measured difficulty of the task (at reset).
         admissible_actions: every action that would do something now, sorted (asked for).
-        oracle_action: first action of the optimal plan; `None` where the goal is out of reach, or where the planner's budget
-            was spent (`oracle` tells these apart) (asked for).
+        oracle_action: first action of the optimal plan; `None` where the goal is out of reach or the planner's budget
+            was spent, which `oracle` tells apart (asked for).
     """
 
     task: str

@@ -23,7 +23,9 @@ def shortest(start: State, named: set[str], most: int = 200_000) -> int | None:
             if state.won:
                 return length
             for command in state.commands():
-                if command.startswith(IDLE) or (command.startswith("take ") and command[5:].split(" from ")[0] not in named):
+                if command.startswith(IDLE) or (
+                    command.startswith("take ") and command[5:].split(" from ")[0] not in named
+                ):
                     continue
                 after = state.copy()
                 after.step(command)

@@ -108,7 +108,7 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
         return (self._reference or self._state).commands()
 
     def plan(self) -> Plan | None:
-        """What `oracle` returns, with whether it is proven to be a shortest plan; `None` where the goal is out of reach.
+        """What `oracle` returns, and whether it is proven to be a shortest plan; `None` for a goal out of reach.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode has begun.

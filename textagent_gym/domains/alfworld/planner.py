@@ -32,7 +32,9 @@ from textagent_gym.planning import Plan
 BUDGET = 8_000
 """States that a search expands before it gives up proving that a plan is a shortest one."""
 
-_CLOSE_ENOUGH = 3  # Weight of the heuristic in the second search: most plans are then at most an action or two too long.
+_CLOSE_ENOUGH = (
+    3  # Weight of the heuristic in the second search: most plans are then at most an action or two too long.
+)
 _PROCESSED = tuple(PROCESSES.values())
 _FAR = 10**6  # Cost of what cannot be done.
 _UNIT = 72  # Parts of an action in the heuristic: divisible by every product of 1 to 3 goals and 1 to 4 objects.
@@ -117,7 +119,7 @@ class _Search:
         looks = self.looks(start)
         # Of equally promising states, the one nearer to the goal first, and then the newest. A state is kept as the
         # one before it and a command, because most of those that are met are never expanded.
-        queue: list[tuple[int, int, int, int, object, State, list[int], _Path]]
+        queue: list[tuple[int, int, int, int, tuple[object, ...] | None, State, list[int], _Path]]
         queue = [(weight * estimate, estimate, -next(order), 0, None, start, looks, None)]
         best = {self.key(start, looks): 0}
         while queue:

@@ -13,10 +13,11 @@ from textagent_gym.complexity import Complexity
 from textagent_gym.domains.alfworld.data import SPLITS, STORY, OfficialGames, find_games
 from textagent_gym.domains.alfworld.engine import PROCESSES, State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Dialect, Game, read_game
-from textagent_gym.domains.alfworld.generator import RoomSpec, exploration_cost, generate
+from textagent_gym.domains.alfworld.generator import RoomSpec, exploration_cost, generate, visible_content
 from textagent_gym.domains.alfworld.planner import solve
 from textagent_gym.domains.alfworld.reference import upstream_content
 from textagent_gym.errors import InvalidOptionError, PlanningBudgetError, UnknownTaskError
+from textagent_gym.repetition import RepetitionWatch
 from textagent_gym.tasks import Task, TaskSource
 
 _PREFIX = "ALFWorld"
@@ -127,6 +128,7 @@ class GeneratedTasks(TaskSource[ALFWorldTask]):
         _check_dialect(dialect)
         self.spec = spec
         self.dialect = dialect
+        self._repetition = RepetitionWatch(f"{_PREFIX}/{spec.slug}")
 
     def size(self, split: str) -> None:
         """Endless."""
@@ -138,6 +140,7 @@ class GeneratedTasks(TaskSource[ALFWorldTask]):
         if index < 0:
             raise UnknownTaskError(f"task_index={index} does not exist: it goes from 0")
         game, complexity = _generate(self.spec, split, index, self.dialect)
+        self._repetition.note(split, index, visible_content(game))
         return ALFWorldTask(
             id=f"{_PREFIX}/{self.spec.slug}/{split}/{index}",
             split=split,

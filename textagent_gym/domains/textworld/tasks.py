@@ -16,6 +16,7 @@ from textagent_gym.domains.textworld import store
 from textagent_gym.domains.textworld.generator import GUIDE_GAMES
 from textagent_gym.domains.textworld.specs import GUIDE_SPLIT, FilesSpec, Spec
 from textagent_gym.errors import UnknownTaskError
+from textagent_gym.repetition import RepetitionWatch
 from textagent_gym.tasks import Task, TaskSource
 
 _PREFIX = "TextWorld"
@@ -47,6 +48,7 @@ class TextWorldTasks(TaskSource[TextWorldTask]):
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.splits = spec.splits
+        self._repetition = RepetitionWatch(f"{_PREFIX}/{spec.slug}")
 
     def size(self, split: str) -> int | None:
         """Number of tasks in a split; `None` for an endless one."""
@@ -67,6 +69,8 @@ class TextWorldTasks(TaskSource[TextWorldTask]):
         else:
             game = store.load(self.spec, split, index)
             name = f"{_PREFIX}/{self.spec.slug}/{split}/{index}"
+            if size is None and game.content is not None:
+                self._repetition.note(split, index, game.content)
         return TextWorldTask(
             id=name,
             split=split,
