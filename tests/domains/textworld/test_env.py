@@ -223,7 +223,7 @@ def test_a_plan_says_whether_it_is_proven_and_a_spent_budget_is_not_out_of_reach
     monkeypatch.setattr(env, "_game", replace(env._game, planner=fresh))
     with pytest.raises(PlanningBudgetError):
         env.oracle()
-    observation, reward, *_, info = env.step("look")
+    _, reward, *_, info = env.step("look")
     assert info["oracle_action"] is None
     assert info["progress"] == 0.0
     assert reward <= 0.75  # The lower bound takes the distance's place.

@@ -17,6 +17,7 @@ from textagent_gym.domains.textworld.planner import Planner, solve
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 from textagent_gym.domains.textworld.zmachine import ZMachine, upstream_feedback
 from textagent_gym.errors import PlanningBudgetError
+from textagent_gym.planning import Plan
 
 Make = Callable[[Spec, int], tuple[Any, str]]
 
@@ -153,33 +154,27 @@ def test_a_lost_cause_has_no_distance(upstream_game: Make) -> None:
     assert logic.commands(state) == ()
 
 
-def test_a_spent_budget_is_not_out_of_reach_and_a_plan_that_is_not_proven_says_so(upstream_game: Make) -> None:
-    logic = GameLogic.from_game(upstream_game(KINDS[3], 1)[0])
-    shortest = solve(logic)
-    assert shortest is not None
-    assert shortest.exact
+def test_a_spent_budget_is_not_out_of_reach_and_a_plan_that_is_not_proven_says_so() -> None:
+    # Limited hands and two ingredients in a house: no search of a bearable size proves a plan to be shortest.
+    spec = make_spec("cooking", recipe=2, take=2, rooms=9, open=True, cook=True, cut=True, drop=True)
+    with generator.quick_upstream():
+        logic = GameLogic.from_game(generator._challenge_game(spec, "train", 1))
     with pytest.raises(PlanningBudgetError, match="states"):
         solve(logic, budget=1)
-    budget = 1
-    while True:  # The second search needs fewer states than the proof.
-        budget *= 2
-        try:
-            plan = solve(logic, budget=budget)
-        except PlanningBudgetError:
-            continue
-        break
-    assert plan is not None
-    assert not plan.exact
-    assert len(plan.actions) >= len(shortest.actions)
+    solution = solve(logic, budget=1_000)
+    assert solution is not None
+    assert not solution.exact
     state = logic.initial
-    for action in plan.actions:
+    for action in solution.actions:
         assert state & action.needs == action.needs
         state = logic.apply(state, action)
     assert logic.won(state)
+    plan = Planner(logic, budget=1_000).plan(logic.initial)
+    assert plan == Plan(solution.commands, exact=False)
 
 
 def test_the_lower_bound_is_one(upstream_game: Make) -> None:
-    for spec in KINDS:
+    for spec in (KINDS[0], KINDS[2], KINDS[6]):
         logic = GameLogic.from_game(upstream_game(spec, 1)[0])
         planner = Planner(logic)
         draw = random.Random(0)

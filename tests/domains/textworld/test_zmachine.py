@@ -68,7 +68,7 @@ def test_what_a_person_would_type_passes() -> None:
     assert playable("take long knife") == "take long knife"
 
 
-@pytest.mark.parametrize("command", ["look!", "look?", "inventory !"])
+@pytest.mark.parametrize("command", ["look!", "look?", "i!"])
 def test_only_a_full_stop_ends_a_sentence(env: gymnasium.Env[str, str], command: str) -> None:
     env.reset(seed=0)
     observation, *_, info = env.step(command)

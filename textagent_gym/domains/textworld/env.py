@@ -33,8 +33,9 @@ class TextWorldEnv(TextEnv[TextWorldTask]):
     A text adventure in a generated house: rooms joined by doors, containers that may be locked, things to carry. The
     agent is told a goal, such as putting the milk on the stove, and types commands until it is reached. Every game is
     generated and compiled by Microsoft's TextWorld (Côté et al., 2018, arXiv 1806.11532); its text is the original's.
-    What an agent is asked for is what it gets: the shortest solution of every game is found by search, and a custom
-    game whose solution is not as long as asked for is never served.
+    What an agent is asked for is what it gets: a custom game whose shortest solution is not as long as asked for is
+    never served. Shortest solutions are found by search; `complexity.exact` and `plan().exact` say whether one is
+    proven, which cooking games with several ingredients and limited hands can be too large for.
 
     ## Actions
     | command | effect |
@@ -150,10 +151,13 @@ class TextWorldEnv(TextEnv[TextWorldTask]):
             self._facts = logic.end_turn(self._facts) if action is None else logic.apply(self._facts, action)
         if self._facts == before:
             return 0
-        bound = planner.lower_bound(self._facts)
-        self._at_least = inf if bound is None else max(self._at_least - max(1, len(events)), bound)
+        self._at_least -= max(1, len(events))
         most = self.task.milestones
         reached = 0 if self._episode is None else self._episode.milestones
+        if most - self._at_least <= reached:
+            return 0
+        bound = planner.lower_bound(self._facts)
+        self._at_least = inf if bound is None else max(self._at_least, bound)
         if most - self._at_least <= reached:
             return 0
         try:

@@ -98,7 +98,6 @@ class Planner:
         self._remembered = remembered
         self._solution = solution
         self._reduced = _Reduced(logic)
-        self._landmarks = _Landmarks(self._reduced, logic.initial & self._reduced.mask)
         self._next: dict[int, tuple[Action | None, int | None, bool]] = {}
         self._lock = Lock()
         state = logic.initial
@@ -117,7 +116,11 @@ class Planner:
             return 0
         if self.logic.lost(state):
             return None
-        return self._landmarks.remaining(state & self._reduced.mask)
+        key = state & self._reduced.mask
+        known = self._next.get(key)
+        if known is not None and known[2]:
+            return known[1]
+        return _Landmarks(self._reduced, key).remaining(key)
 
     def distance(self, state: int) -> int | None:
         """Number of actions in the shortest way to win from here, 0 once won; `None` where winning is impossible.
