@@ -12,7 +12,8 @@ Three things keep the search small, and none of them loses a shortest plan:
    that are still needed and leaves out what one trip might save another. A receptacle is opened once for all trips, so
    each goal that needs it open is charged its share of that one action. The sum never overestimates.
 
-A search expands at most `BUDGET` states, about 10 s and 50 MB in the largest rooms. When they are spent, a second
+A search expands at most `BUDGET` states: some ten seconds, and less than 100 MB, where three goals ask for four objects
+each among 70 objects and 20 receptacles. When they are spent, a second
 search of the same size looks for a plan that need not be a shortest one (`Plan.exact` is then false); when that finds
 none either, `PlanningBudgetError` says so. Only a goal that is proven to be out of reach has the answer `None`.
 """
