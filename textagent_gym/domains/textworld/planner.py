@@ -15,9 +15,9 @@ rules: no condition asks that a fact be *false*, so facts that hold in addition 
 The heuristic counts landmarks: facts that must become true on every way to the goal, taken so that no action makes two
 of them true at once. It never overestimates, so the first solution that A* takes from its queue is a shortest one.
 
-A search expands at most `BUDGET` states, about 7 s and 150 MB. When they are spent, as in cooking games with several
-ingredients and limited hands, a second search of the same size looks for a plan that need not be a shortest one
-(`Solution.exact` is then false); when that finds none either, `PlanningBudgetError` says so. Only a goal that is proven
+A search expands at most `BUDGET` states: some ten seconds, and up to 200 MB. When they are spent, as in cooking games
+with several ingredients and limited hands, a second search of the same size looks for a plan that need not be a
+shortest one (`Solution.exact` is then false); when that finds none either, `PlanningBudgetError` says so. Only a goal that is proven
 to be out of reach has the answer `None`.
 """
 
