@@ -17,8 +17,8 @@ of them true at once. It never overestimates, so the first solution that A* take
 
 A search expands at most `BUDGET` states: some ten seconds, and up to 200 MB. When they are spent, as in cooking games
 with several ingredients and limited hands, a second search of the same size looks for a plan that need not be a
-shortest one (`Solution.exact` is then false); when that finds none either, `PlanningBudgetError` says so. Only a goal that is proven
-to be out of reach has the answer `None`.
+shortest one (`Solution.exact` is then false); when that finds none either, `PlanningBudgetError` says so.
+Only a goal that is proven to be out of reach has the answer `None`.
 """
 
 from __future__ import annotations
