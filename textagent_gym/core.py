@@ -18,7 +18,7 @@ from gymnasium.error import ResetNeeded
 
 from textagent_gym.calls import Tool
 from textagent_gym.complexity import Complexity
-from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError, WorldBrokenError
+from textagent_gym.errors import InvalidOptionError, PlanningBudgetError, UnsupportedOperationError, WorldBrokenError
 from textagent_gym.expert import Expert
 from textagent_gym.rewards import MilestoneSchedule, ScoreSchedule, parse_density, potential, shaping_reward
 from textagent_gym.spaces import UnicodeText, fit
@@ -50,7 +50,8 @@ class StepInfo(TypedDict):
         complexity: measured difficulty of the task (at reset).
         instructions: how to act (at reset, in worlds that say so).
         admissible_actions: every action that would do something now, sorted (asked for).
-        oracle_action: first action of the optimal plan, `None` where the goal is out of reach (asked for).
+        oracle_action: first action of the optimal plan; `None` where the goal is out of reach or the planner's budget
+            was spent, which `oracle` tells apart (asked for).
     """
 
     task: str
@@ -483,6 +484,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         """The optimal remaining plan from the current state: empty once solved, `None` where the goal is out of reach.
 
         Raises:
+            PlanningBudgetError: no plan was found before the planner's budget was spent.
             UnsupportedOperationError: the domain cannot compute it.
         """
         episode = self._current()
@@ -606,7 +608,10 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         if "admissible_actions" in self.infos:
             info["admissible_actions"] = self.admissible_actions()
         if "oracle_action" in self.infos:
-            plan = self.oracle()
+            try:
+                plan = self.oracle()
+            except PlanningBudgetError:  # A step never raises.
+                plan = None
             info["oracle_action"] = plan[0] if plan else None
         return info
 

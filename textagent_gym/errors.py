@@ -47,6 +47,10 @@ class WorldBrokenError(TextAgentError, RuntimeError):
     """
 
 
+class PlanningBudgetError(TextAgentError, RuntimeError):
+    """No plan was found before the planner's budget was spent. The goal may still be within reach."""
+
+
 class WorkerError(TextAgentError, RuntimeError):
     """A worker of a vector environment failed in a way that replacing it does not mend.
 

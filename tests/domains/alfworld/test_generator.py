@@ -101,14 +101,37 @@ def test_games_are_equal_whatever_the_hash_seed() -> None:
     assert len(outputs[0]) == 65
 
 
-def test_no_room_is_in_two_splits() -> None:
-    spec = RoomSpec(receptacles=3, objects=3, task_types=("pick",), room="bedroom")
+def what_is_seen(state: State) -> str:
+    """All that can be read by going everywhere and opening everything."""
+    text = [state.introduction()]
+    for name in sorted(state.game.receptacles):
+        text += [str(state.step(f"{verb}{name}")) for verb in ("go to ", "open ", "examine ")]
+        text += state.commands()
+    return "\n".join(text)
+
+
+def test_no_room_that_plays_alike_is_in_two_splits() -> None:
+    spec = RoomSpec(receptacles=3, objects=2, candidates=1, room="bathroom", task_types=("pick",))
     splits: dict[str, set[str]] = {}
     for split in ("train", "validation", "test"):
-        for index in range(40):
-            content = generate(spec, split, index)[1]["pddl_problem"].partition("(:objects")[2]
-            splits.setdefault(content, set()).add(split)
-    assert all(len(found) == 1 for found in splits.values())
+        for index in range(250):
+            splits.setdefault(what_is_seen(State(generate(spec, split, index)[0])), set()).add(split)
+    assert len(splits) > 300
+    assert all(len(names) == 1 for names in splits.values())
+
+
+@pytest.mark.parametrize(
+    ("receptacles", "objects", "closed", "types"),
+    [(10, 20, 1.0, None), (6, 12, 0.9, None), (4, 12, 0.8, ("pick", "look", "clean")), (10, 20, 0.0, None)],
+)
+def test_the_share_of_closed_receptacles_is_the_one_asked_for(
+    receptacles: int, objects: int, closed: float, types: tuple[str, ...] | None
+) -> None:
+    types = types or tuple(TASK_TYPES.values())
+    for index in range(30):
+        spec = RoomSpec(receptacles=receptacles, objects=objects, closed=closed, task_types=types)
+        game, _ = generate(spec, "train", index)
+        assert (game.openable & ~game.opened).bit_count() == round(closed * receptacles)
 
 
 @pytest.mark.parametrize(

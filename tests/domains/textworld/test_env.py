@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import replace
 
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from textagent_gym.domains.textworld import planner, store
+from textagent_gym.domains.textworld.planner import Planner
+from textagent_gym.errors import PlanningBudgetError
+from textagent_gym.planning import Plan
 from textagent_gym.registration import REGISTRATIONS
 
 SMALL = "textagent/TextWorld-w2-o3-q4-v0"
@@ -154,6 +160,73 @@ def test_shaping_follows_the_optimal_distance() -> None:
     env.reset(options={"task_index": 0})
     assert env.step("inventory")[1] == 0.0
     assert [env.step(action)[1] for action in env.oracle()] == pytest.approx([0.25] * 4)
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The states from which the planner has searched."""
+    states: list[int] = []
+    search = planner._Reduced.search
+
+    def counted(self: planner._Reduced, start: int, budget: int) -> object:
+        states.append(start)
+        return search(self, start, budget)
+
+    monkeypatch.setattr(planner._Reduced, "search", counted)
+    store._read_shared.cache_clear()
+    return states
+
+
+def test_a_sparse_reward_needs_no_search(searches: list[int]) -> None:
+    env = make(max_turns=200)
+    env.reset(options={"task_index": 0})
+    plan = env._game.solution
+    for action in ("look", "inventory", "dance", *plan):
+        *_, info = env.step(action)
+    assert info["success"]
+    assert searches == []
+
+
+def test_progress_is_right_though_the_planner_is_seldom_asked(searches: list[int]) -> None:
+    env = gymnasium.make("textagent/TextWorld-w4-o6-q8-v0", num_tasks=2, max_turns=300).unwrapped
+    turns, told = 0, 0
+    for walk in range(4):
+        _, info = env.reset(options={"task_index": walk % 2})
+        fresh = Planner(env._game.logic)
+        draw = random.Random(walk)
+        most = 0
+        for _ in range(60):
+            actions = [action for action in env.admissible_actions() if not action.startswith("eat")]
+            oracle = fresh.plan(env._facts).commands
+            action = oracle[0] if draw.random() < 0.25 else draw.choice(actions)
+            before = len(searches)
+            _, _, terminated, _, info = env.step(action)
+            told += len(searches) - before
+            turns += 1
+            distance = fresh.distance(env._facts)
+            most = max(most, env.task.milestones - distance)
+            assert info["progress"] == most / env.task.milestones
+            if terminated:
+                break
+    assert turns > 60
+    assert told < turns / 2
+
+
+def test_a_plan_says_whether_it_is_proven_and_a_spent_budget_is_not_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    env = make(infos=("oracle_action",), shaping="potential", max_turns=60)
+    _, info = env.reset(options={"task_index": 0})
+    assert env.plan() == Plan(env.oracle(), exact=True)
+    assert info["oracle_action"] == env.oracle()[0]
+    fresh = Planner(env._game.logic, budget=0)
+    monkeypatch.setattr(env, "_game", replace(env._game, planner=fresh))
+    with pytest.raises(PlanningBudgetError):
+        env.oracle()
+    _, reward, *_, info = env.step("look")
+    assert info["oracle_action"] is None
+    assert info["progress"] == 0.0
+    assert reward <= 0.75  # The lower bound takes the distance's place.
 
 
 def test_upstream_format_is_textworlds_text() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import warnings
 from collections import deque
@@ -15,6 +16,8 @@ from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Planner, solve
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 from textagent_gym.domains.textworld.zmachine import ZMachine, upstream_feedback
+from textagent_gym.errors import PlanningBudgetError
+from textagent_gym.planning import Plan
 
 Make = Callable[[Spec, int], tuple[Any, str]]
 
@@ -47,8 +50,8 @@ def test_text_commands_and_endings_are_textworlds_on_random_walks(spec: Spec, up
         assert there.feedback == upstream_feedback(machine.start(story))
         state = logic.initial
         for _ in range(40):
-            assert list(logic.commands(state)) == there.admissible_commands
-            command = draw.choice(SYNONYMS) if draw.random() < 0.2 else draw.choice(logic.commands(state))
+            assert list(logic.listed(state)) == there.admissible_commands
+            command = draw.choice(SYNONYMS) if draw.random() < 0.2 else draw.choice(logic.listed(state))
             there, _, done = upstream.step(command)
             reply = machine.send(command)
             for event in reply.events:
@@ -135,8 +138,10 @@ def test_a_lost_cause_has_no_distance(upstream_game: Make) -> None:
     logic = GameLogic.from_game(game)
     state = logic.initial
     planner = Planner(logic)
-    food = next(command for command in planner.plan(state) if command.startswith("take") and "key" not in command)
-    for command in planner.plan(state):
+    food = next(
+        command for command in planner.plan(state).commands if command.startswith("take") and "key" not in command
+    )
+    for command in planner.plan(state).commands:
         state = logic.apply(state, next(a for a in logic.applicable(state) if a.command == command))
         if command == food:
             break
@@ -147,6 +152,68 @@ def test_a_lost_cause_has_no_distance(upstream_game: Make) -> None:
     assert planner.distance(state) is None
     assert planner.plan(state) is None
     assert logic.commands(state) == ()
+
+
+def test_a_spent_budget_is_not_out_of_reach_and_a_plan_that_is_not_proven_says_so() -> None:
+    # Limited hands and two ingredients in a house: no search of a bearable size proves a plan to be shortest.
+    spec = make_spec("cooking", recipe=2, take=2, rooms=9, open=True, cook=True, cut=True, drop=True)
+    with generator.quick_upstream():
+        logic = GameLogic.from_game(generator._challenge_game(spec, "train", 1))
+    with pytest.raises(PlanningBudgetError, match="states"):
+        solve(logic, budget=1)
+    solution = solve(logic, budget=1_000)
+    assert solution is not None
+    assert not solution.exact
+    state = logic.initial
+    for action in solution.actions:
+        assert state & action.needs == action.needs
+        state = logic.apply(state, action)
+    assert logic.won(state)
+    plan = Planner(logic, budget=1_000).plan(logic.initial)
+    assert plan == Plan(solution.commands, exact=False)
+
+
+def test_the_lower_bound_is_one(upstream_game: Make) -> None:
+    for spec in (KINDS[0], KINDS[2], KINDS[6]):
+        logic = GameLogic.from_game(upstream_game(spec, 1)[0])
+        planner = Planner(logic)
+        draw = random.Random(0)
+        state = logic.initial
+        for _ in range(15):
+            bound, distance = planner.lower_bound(state), planner.distance(state)
+            if distance is None:
+                break
+            assert bound is not None
+            assert bound <= distance
+            state = logic.apply(state, draw.choice(list(logic.applicable(state))))
+
+
+def test_a_pickled_planner_answers_the_same(upstream_game: Make) -> None:
+    logic = GameLogic.from_game(upstream_game(KINDS[0], 1)[0])
+    planner = Planner(logic, solution=solve(logic))
+    assert pickle.loads(pickle.dumps(planner)).plan(logic.initial) == planner.plan(logic.initial)
+
+
+def test_preparing_a_meal_is_offered_when_it_can_be_prepared(upstream_game: Make) -> None:
+    spec = make_spec("cooking", recipe=1, take=1, rooms=1, open=True, cook=True, cut=True)
+    game, story = upstream_game(spec, 1)
+    logic = GameLogic.from_game(game)
+    machine = ZMachine()
+    machine.start(story)
+    state, refused, prepared = logic.initial, 0, 0
+    for action in solve(logic).actions:  # type: ignore[union-attr]
+        before = machine.save()
+        for command in logic.listed(state):
+            if command == "prepare meal":
+                understood = bool(machine.send(command).events)
+                machine.restore(before)
+                assert understood == (command in logic.commands(state))
+                refused += not understood
+                prepared += understood
+        machine.send(action.command)
+        state = logic.apply(state, action)
+    assert refused
+    assert prepared
 
 
 @pytest.mark.parametrize("spec", KINDS, ids=lambda spec: spec.slug)

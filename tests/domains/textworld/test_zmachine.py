@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import gymnasium
@@ -64,3 +66,30 @@ def test_what_a_person_would_type_passes() -> None:
     assert playable("  Take the  Type-J keycard from the dish-pit. ") == "take the type-j keycard from the dish-pit"
     assert playable("take chef's knife") == "take chef's knife"
     assert playable("take long knife") == "take long knife"
+
+
+@pytest.mark.parametrize("command", ["look!", "look?", "i!"])
+def test_only_a_full_stop_ends_a_sentence(env: gymnasium.Env[str, str], command: str) -> None:
+    env.reset(seed=0)
+    observation, *_, info = env.step(command)
+    assert observation == "That's not a verb I recognise."
+    assert info["valid_action"] is False
+    assert env.step("look.")[4]["valid_action"] is True
+
+
+def test_playing_many_games_takes_no_more_memory_than_playing_a_few() -> None:
+    for name, options in (("textagent/TextWorld-w2-o3-q4-v0", {}), ("textagent/ALFWorld-v0", {})):
+        code = (
+            "import gymnasium\n"
+            "def resident():\n"
+            "    return int(open('/proc/self/statm').read().split()[1]) * 4096 / 2**20\n"
+            f"env = gymnasium.make({name!r}, **{options!r}).unwrapped\n"
+            "for episode in range(300):\n"
+            "    env.reset(options={'task_index': episode % 5})\n"
+            "    env.step('look')\n"
+            "    if episode == 99:\n"
+            "        before = resident()\n"
+            "print(resident() - before)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+        assert float(done.stdout) < 10.0, name  # Without giving memory back: 80 MB.

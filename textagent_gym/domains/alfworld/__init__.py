@@ -9,7 +9,7 @@ from textagent_gym.domains.alfworld.engine import State
 from textagent_gym.domains.alfworld.env import ALFWorldEnv, ALFWorldOfficialEnv, ALFWorldRoomEnv
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Game, read_game
 from textagent_gym.domains.alfworld.generator import RoomSpec
-from textagent_gym.domains.alfworld.planner import Plan, solve
+from textagent_gym.domains.alfworld.planner import solve
 from textagent_gym.domains.alfworld.searcher import Searcher
 from textagent_gym.domains.alfworld.tasks import ExplorationComplexity, OfficialOptions, OfficialTasks, RoomTasks
 
@@ -24,7 +24,6 @@ __all__ = [
     "OfficialGames",
     "OfficialOptions",
     "OfficialTasks",
-    "Plan",
     "RoomSpec",
     "RoomTasks",
     "Searcher",

@@ -10,13 +10,14 @@ from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
 from textagent_gym.domains.alfworld.engine import NOTHING_HAPPENS, State
 from textagent_gym.domains.alfworld.game import Dialect, Game
 from textagent_gym.domains.alfworld.generator import RoomKind, RoomSpec
-from textagent_gym.domains.alfworld.planner import solve
+from textagent_gym.domains.alfworld.planner import lower_bound, solve
 from textagent_gym.domains.alfworld.reasons import reason
 from textagent_gym.domains.alfworld.reference import ReferenceState
 from textagent_gym.domains.alfworld.searcher import Searcher
 from textagent_gym.domains.alfworld.tasks import OfficialOptions, OfficialTasks, RoomTasks
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.errors import InvalidOptionError, PlanningBudgetError
 from textagent_gym.knobs import Options, OptionsClass, accepts, arguments_of, check_names, knob
+from textagent_gym.planning import Plan
 from textagent_gym.tasks import Task
 
 _MOVING = "move OBJECT to RECEPTACLE"
@@ -169,9 +170,26 @@ class ALFWorldEnv(TextEnv[Task]):
     def _admissible_actions(self) -> tuple[str, ...]:
         return (self._reference or self._state).commands()
 
+    def plan(self) -> Plan | None:
+        """What `oracle` returns, and whether it is proven to be a shortest plan; `None` for a goal out of reach.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode has begun.
+            PlanningBudgetError: none was found within the budget; see `planner`.
+        """
+        self._current()
+        return solve(self._state)
+
     def _oracle(self) -> tuple[str, ...] | None:
         plan = solve(self._state)
         return None if plan is None else plan.commands
+
+    def _distance(self) -> int | None:
+        try:
+            plan = solve(self._state)
+        except PlanningBudgetError:
+            return lower_bound(self._state)  # Shaping is policy-invariant with any function of the state.
+        return None if plan is None else len(plan.commands)
 
     def _expert(self) -> Searcher:
         return Searcher(self._game.dialect)

@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from textagent_gym.domains.alfworld.engine import State
+from textagent_gym.domains.alfworld.engine import State, bits
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Game, read_game
 from textagent_gym.domains.alfworld.planner import solve
 from textagent_gym.domains.alfworld.rooms import PROCESSORS, room_table
-from textagent_gym.errors import InfeasibleDifficultyError
+from textagent_gym.errors import InfeasibleDifficultyError, PlanningBudgetError
 from textagent_gym.knobs import Options, knob
 from textagent_gym.sources import seed_bytes
 from textagent_gym.tasks import in_split
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same task id would give another game."""
 
 RoomKind = Literal["kitchen", "living room", "bedroom", "bathroom"]
@@ -107,19 +107,22 @@ def generate(spec: RoomSpec, split: str, index: int) -> tuple[Game, dict[str, An
             continue
         room, wishes = drawn
         problem = _problem(room, wishes, f"{spec.slug}-{split}-{index}")
-        if not in_split(problem.partition("(:objects")[2], split):
-            continue
         task = " and ".join(map(_words, wishes)) + "."
         content = {"pddl_problem": problem, "grammar": _GRAMMAR.format(task=task), "task": task}
         game = read_game(content, f"{spec.slug}/{split}/{index}")
+        if not in_split(visible_content(game), split):
+            continue
         state = State(game)
         if state.won:
             continue
-        plan = solve(state)
+        try:
+            plan = solve(state)
+        except PlanningBudgetError:
+            continue
         if plan is None:
             continue
         lengths.add(len(plan.commands))
-        if spec.solution_length not in (None, len(plan.commands)):
+        if spec.solution_length is not None and (spec.solution_length, True) != (len(plan.commands), plan.exact):
             continue
         cost = exploration_cost(game)
         costs.append(cost)
@@ -130,6 +133,21 @@ def generate(spec: RoomSpec, split: str, index: int) -> tuple[Game, dict[str, An
     if costs:
         seen += f" Exploration costs were {min(costs):.1f} to {max(costs):.1f}."
     raise InfeasibleDifficultyError(f"no room {spec.slug} was found in {_ATTEMPTS} draws.{seen}")
+
+
+def visible_content(game: Game) -> str:
+    """What decides which split a room belongs to: all that can be told from playing it, and nothing else.
+
+    Two rooms whose files differ only in the numbers of their locations, or in the order of their declarations, are one.
+    """
+    lines = [game.task]
+    for receptacle in sorted(range(len(game.receptacles)), key=lambda number: game.receptacles[number]):
+        bit = 1 << receptacle
+        beside = sorted(game.receptacles[other] for other in game.here[game.places[receptacle]] if other != receptacle)
+        state = "-" if not game.openable & bit else "open" if game.opened & bit else "closed"
+        contents = sorted(game.objects[number] for number in bits(game.contents[receptacle]))
+        lines.append(f"{game.receptacles[receptacle]} beside {beside} {state}: {contents}")
+    return "\n".join(lines)
 
 
 def exploration_cost(game: Game) -> float:
@@ -202,10 +220,10 @@ def _furnish(spec: RoomSpec, draw: random.Random, table: dict[str, Any], wishes:
         kind = draw.choices(choices, [weights[name] for name in choices])[0]
         closed += kinds[kind]["openable"]
         room.receptacles.append(kind)
-    if len(room.receptacles) > spec.receptacles or (
-        spec.closed is not None and closed > round(spec.closed * spec.receptacles)
-    ):
+    if len(room.receptacles) > spec.receptacles:
         return None
+    if spec.closed is not None and closed != round(spec.closed * spec.receptacles):
+        return None  # What the goals need was of the other sort, or too few can be closed in such rooms.
     draw.shuffle(room.receptacles)
     places: dict[str, list[int]] = {}
     for kind in room.receptacles:

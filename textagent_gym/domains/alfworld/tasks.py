@@ -12,10 +12,12 @@ from textagent_gym.complexity import Complexity
 from textagent_gym.domains.alfworld.data import SPLITS, STORY, OfficialGames, find_games
 from textagent_gym.domains.alfworld.engine import PROCESSES, State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Dialect, Game, read_game
-from textagent_gym.domains.alfworld.generator import VERSION, RoomSpec, exploration_cost, generate
+from textagent_gym.domains.alfworld.generator import VERSION, RoomSpec, exploration_cost, generate, visible_content
 from textagent_gym.domains.alfworld.planner import solve
 from textagent_gym.domains.alfworld.reference import upstream_content
+from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.knobs import Options, knob
+from textagent_gym.repetition import RepetitionWatch
 from textagent_gym.sources import GeneratedTasks, ListedTasks
 from textagent_gym.tasks import Task
 
@@ -104,9 +106,12 @@ class RoomTasks(GeneratedTasks[RoomSpec, Game]):
     def __init__(self, spec: RoomSpec, dialect: Dialect = "move") -> None:
         super().__init__(spec)
         self.dialect = dialect
+        self._repetition = RepetitionWatch(f"{_PREFIX}/{spec.slug}")
 
     def _make(self, split: str, index: int) -> Game:
-        return _generate(self.spec, split, index, self.dialect)
+        game = _generate(self.spec, split, index, self.dialect)
+        self._repetition.note(split, index, visible_content(game))
+        return game
 
     def _measure(self, world: Game) -> tuple[Complexity, int, str]:
         return measure(world), milestones(world), task_type(world)
@@ -177,7 +182,10 @@ def official_type(game_id: str) -> str:
 def measure(game: Game) -> ExplorationComplexity:
     """Measured difficulty: receptacles and objects, the shortest plan and its admissible actions, and exploration."""
     state = State(game)
-    plan = solve(state)
+    try:
+        plan = solve(state)
+    except PlanningBudgetError:
+        plan = None
     admissible = []
     for command in plan.commands if plan else ():
         admissible.append(len(state.commands()))
@@ -186,6 +194,6 @@ def measure(game: Game) -> ExplorationComplexity:
         state_size=len(game.receptacles) + len(game.objects),
         action_size=sum(admissible) / len(admissible) if admissible else None,
         solution_length=len(plan.commands) if plan else None,
-        exact=plan is not None,
+        exact=plan is not None and plan.exact,
         exploration_cost=exploration_cost(game),
     )

@@ -8,6 +8,7 @@ most.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from typing import Any
 
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.textworld.logic import GameLogic
-from textagent_gym.domains.textworld.planner import Plan, Planner
+from textagent_gym.domains.textworld.planner import Planner, Solution
 from textagent_gym.domains.textworld.quests import QuestShape, grow_quests
 from textagent_gym.domains.textworld.quick import quick_upstream
 from textagent_gym.domains.textworld.specs import (
@@ -31,7 +32,12 @@ from textagent_gym.domains.textworld.specs import (
     Spec,
     TreasureHunterSpec,
 )
-from textagent_gym.errors import GenerationError, InfeasibleDifficultyError, MissingDependencyError
+from textagent_gym.errors import (
+    GenerationError,
+    InfeasibleDifficultyError,
+    MissingDependencyError,
+    PlanningBudgetError,
+)
 from textagent_gym.sources import seed_bytes
 from textagent_gym.tasks import in_split
 
@@ -52,19 +58,21 @@ class BuiltGame:
 
     Attributes:
         story: the `.z8` file's bytes, the same on every machine.
-        logic: of the game.
-        plan: a shortest solution.
-        complexity: measured.
+        logic: what holds, and what can be done.
+        solution: a shortest way to win.
+        complexity: measured difficulty.
         objective: the goal as TextWorld words it, every step told.
-        brief: what shall hold in the end, in one sentence.
+        brief: the goal without the way to it, in one sentence.
+        content: hash of the world and the goal, equal for games that differ in their descriptions at most.
     """
 
     story: bytes
     logic: GameLogic
-    plan: Plan
+    solution: Solution
     complexity: Complexity
     objective: str
     brief: str
+    content: str
 
 
 def build(spec: Spec, split: str, index: int) -> BuiltGame:
@@ -224,15 +232,20 @@ def _content(game: Any) -> str:
     return "\n".join((*facts, "", *goals))
 
 
+def content_hash(game: Any) -> str:
+    """Hash of what decides which split a game belongs to."""
+    return hashlib.sha256(_content(game).encode()).hexdigest()
+
+
 def _compile(game: Any) -> BuiltGame:
     """Compile with Inform 7, measure, and write down the goal."""
     from textworld.generator.inform7 import CouldNotCompileGameError, compile_inform7_game, generate_inform7_source
 
     for quest in game.quests:  # Some challenges keep these in sets, whose order changes from process to process.
         quest.fail_events = sorted(quest.fail_events, key=lambda event: sorted(map(str, event.condition.preconditions)))
-    logic, plan, complexity, brief = describe(game)
-    if plan is None:
-        raise GenerationError("TextWorld made a game that cannot be won.")
+    logic, solution, complexity, brief = describe(game)
+    if solution is None:
+        raise GenerationError("TextWorld made a game for which no way to win was found.")
     with tempfile.TemporaryDirectory(prefix="textworld-") as folder:
         story = Path(folder, "game.z8")
         try:
@@ -241,58 +254,79 @@ def _compile(game: Any) -> BuiltGame:
             raise GenerationError(f"Inform 7 could not compile the game: {error}") from error
         compiled = bytearray(story.read_bytes())
     compiled[0x12:0x18] = b"000000"  # The Z-machine header's serial number is the day of compilation.
-    return BuiltGame(bytes(compiled), logic, plan, complexity, game.objective, brief)
+    return BuiltGame(bytes(compiled), logic, solution, complexity, game.objective, brief, content_hash(game))
 
 
-def describe(game: Any) -> tuple[GameLogic, Plan | None, Complexity, str]:
-    """The logic of a `textworld` game, a shortest solution, the measured complexity, and the goal in one sentence."""
+def describe(game: Any) -> tuple[GameLogic, Solution | None, Complexity, str]:
+    """The logic of a `textworld` game, a shortest solution, the measured complexity, and the goal in one sentence.
+
+    The solution is `None` where none was found within the planner's budget, or none exists.
+    """
     logic = GameLogic.from_game(game)
-    plan = Planner(logic).solve_initial()
+    try:
+        solution = Planner(logic).solve_initial()
+    except PlanningBudgetError:
+        solution = None
     state, admissible = logic.initial, []
-    for action in plan.actions if plan else ():
+    for action in solution.actions if solution else ():
         admissible.append(len(logic.commands(state)))
         state = logic.apply(state, action)
     complexity = Complexity(
         state_size=logic.entities,
-        action_size=sum(admissible) / len(admissible) if admissible else 0.0,
-        solution_length=len(plan.actions) if plan else None,
-        exact=plan is not None and plan.exact,
+        action_size=sum(admissible) / len(admissible) if admissible else None,
+        solution_length=len(solution.actions) if solution else None,
+        exact=solution is not None and solution.exact,
     )
-    return logic, plan, complexity, _brief(game)
+    return logic, solution, complexity, _brief(game)
 
 
 _BRIEF = {
-    "in": "the {0} must be in the {1}",
-    "on": "the {0} must be on the {1}",
-    "at": "the {0} must be in the {1}",
-    "open": "the {0} must be open",
-    "closed": "the {0} must be closed",
-    "locked": "the {0} must be locked",
-    "eaten": "the {0} must be eaten",
-    "consumed": "the {0} must be eaten",
+    "in": ("the {0}", "in the {1}"),
+    "on": ("the {0}", "on the {1}"),
+    "at": ("the {0}", "in the {1}"),
+    "open": ("the {0}", "open"),
+    "closed": ("the {0}", "closed"),
+    "locked": ("the {0}", "locked"),
+    "eaten": ("the {0}", "eaten"),
+    "consumed": ("the {0}", "eaten"),
 }
 
 
 def _brief(game: Any) -> str:
-    """What shall hold in the end, in one sentence, from the conditions of the quests that must be completed."""
+    """The goal without the way to it, in one sentence, from the quests that must be completed.
+
+    A quest is completed once its condition has held after a turn, whatever becomes of it later. Where there are several
+    they need never hold together, and the sentence says so.
+    """
     names = {name: info.name or name for name, info in game.infos.items()}
-    wishes: list[str] = []
+    wishes: list[tuple[str, str]] = []
     for quest in game.quests:
         if quest.optional or not quest.win_events:
             continue
         event = quest.win_events[0]
         # The last action's own effect is the goal; what it only needed (being in the room, say) is not.
         facts = event.actions[-1].added if event.actions else event.condition.preconditions
+        unlocked = (
+            {fact.arguments for fact in event.actions[-1].removed if fact.name == "locked"} if event.actions else set()
+        )
         for fact in sorted(facts, key=str):
             arguments = [names.get(variable.name, variable.name) for variable in fact.arguments]
             if fact.name == "in" and fact.arguments[-1].type == "I":
-                wish = f"you must carry the {arguments[0]}"
+                wish = ("you", f"carrying the {arguments[0]}")
             elif fact.name == "at" and fact.arguments[0].type == "P":
-                wish = f"you must be in the {arguments[1]}"
+                wish = ("you", f"in the {arguments[1]}")
+            elif fact.name == "closed" and fact.arguments in unlocked:
+                wish = (f"the {arguments[0]}", "unlocked")
             elif fact.name in _BRIEF:
-                wish = _BRIEF[fact.name].format(*arguments)
+                thing, state = _BRIEF[fact.name]
+                wish = (thing.format(*arguments), state.format(*arguments))
             else:
                 continue
             if wish not in wishes:
                 wishes.append(wish)
-    return f"Your goal: {' and '.join(wishes)}." if wishes else "Your goal: win the game."
+    if not wishes:
+        return "Your goal: win the game."
+    if sum(1 for quest in game.quests if not quest.optional and quest.win_events) == 1:
+        return f"Your goal: {' and '.join(f'{thing} must be {state}' for thing, state in wishes)}."
+    once = ", ".join(f"{thing} {'have' if thing == 'you' else 'has'} been {state}" for thing, state in wishes)
+    return f"Your goal is reached when each of these has come about at some time, in whatever order: {once}."

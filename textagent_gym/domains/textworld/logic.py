@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-FORMAT = 1  # Of `to_dict`; raised whenever old entries could not be read any more.
+FORMAT = 2  # Of `to_dict`; raised whenever old entries could not be read any more.
 
 Fact = tuple[str, ...]  # The predicate's name, then the names of its arguments.
 
@@ -36,6 +36,8 @@ class Action:
         command: what a player types.
         event: what Inform calls it in a trace, in lower case.
         terms: number of preconditions of the rule, by which TextWorld tells apart actions of the same event.
+        also: facts that the compiled game wants in addition, though TextWorld's rule does not: without them it only
+            says what is missing.
     """
 
     needs: int
@@ -44,6 +46,7 @@ class Action:
     command: str
     event: str
     terms: int
+    also: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,15 @@ class GameLogic:
         return (action for action in here if state & action.needs == action.needs)
 
     def commands(self, state: int) -> tuple[str, ...]:
-        """What a player could type now, sorted; none once the game has ended."""
+        """What a player could type now so that something is done or told, sorted; none once the game has ended."""
+        if self.won(state) or self.lost(state):
+            return ()
+        return tuple(
+            sorted({action.command for action in self.applicable(state) if state & action.also == action.also})
+        )
+
+    def listed(self, state: int) -> tuple[str, ...]:
+        """What TextWorld lists as admissible now: `commands`, and some that the compiled game refuses."""
         if self.won(state) or self.lost(state):
             return ()
         return tuple(sorted({action.command for action in self.applicable(state)}))
@@ -167,7 +178,8 @@ class GameLogic:
             "format": FORMAT,
             "facts": [" ".join(fact) for fact in self.facts],
             "actions": [
-                [f"{a.needs:x}", f"{a.removes:x}", f"{a.adds:x}", a.command, a.event, a.terms] for a in self.actions
+                [f"{a.needs:x}", f"{a.removes:x}", f"{a.adds:x}", a.command, a.event, a.terms, f"{a.also:x}"]
+                for a in self.actions
             ],
             "quests": [
                 [[f"{w:x}" for w in q.wins], [f"{f:x}" for f in q.fails], q.required, q.repeatable] for q in self.quests
@@ -188,8 +200,8 @@ class GameLogic:
         return cls(
             tuple(tuple(fact.split(" ")) for fact in data["facts"]),
             tuple(
-                Action(int(needs, 16), int(removes, 16), int(adds, 16), command, event, terms)
-                for needs, removes, adds, command, event, terms in data["actions"]
+                Action(int(needs, 16), int(removes, 16), int(adds, 16), command, event, terms, int(also, 16))
+                for needs, removes, adds, command, event, terms, also in data["actions"]
             ),
             tuple(
                 Quest(tuple(int(w, 16) for w in wins), tuple(int(f, 16) for f in fails), required, repeatable)
@@ -344,7 +356,9 @@ def _ground(game: Any) -> GameLogic:
         return sum(bit[fact] for fact in some if fact in bit)
 
     names = {name: info.name or name for name, info in game.infos.items()}
-    # TextWorld lists "prepare meal" as admissible for any part of a recipe; the compiled game wants all of it.
+    # TextWorld lists "prepare meal" as admissible for any part of a recipe, however it was cut and cooked; the compiled
+    # game wants all of it, and as the cookbook says.
+    prepared = mask(_prepared(start))
     ingredients = sum(1 for fact in start if fact[0].startswith("ingredient_"))
     idle = {f"make/recipe/{some}" for some in range(1, ingredients)}
     actions = sorted(
@@ -356,6 +370,7 @@ def _ground(game: Any) -> GameLogic:
                 _command(instance, names, game.kb),
                 _event(instance, names, game.kb),
                 len(instance.rule.pre),
+                prepared if instance.rule.name.startswith("make/recipe/") else 0,
             )
             for instance in instances
         ),
@@ -378,6 +393,18 @@ def _ground(game: Any) -> GameLogic:
     )
     entities = sum(1 for info in game.infos.values() if info.type not in ("P", "I", "RECIPE", "slot"))
     return GameLogic(facts, tuple(actions), quests, mask(set(start)), entities)
+
+
+def _prepared(start: Iterable[Fact]) -> Iterator[Fact]:
+    """The facts that hold when every food of the recipe is in the player's hands, cut and cooked as it says."""
+    facts = set(start)
+    for name, *rest in sorted(facts):
+        if name == "base":
+            food, ingredient = rest
+            yield ("in", food, "I")
+            for state, *things in sorted(facts):
+                if things == [ingredient]:
+                    yield (state, food)
 
 
 def _fact(proposition: Any) -> Fact:

@@ -14,30 +14,38 @@ rules: no condition asks that a fact be *false*, so facts that hold in addition 
 
 The heuristic counts landmarks: facts that must become true on every way to the goal, taken so that no action makes two
 of them true at once. It never overestimates, so the first solution that A* takes from its queue is a shortest one.
+
+A search expands at most `BUDGET` states: some ten seconds, and up to 200 MB. When they are spent, as in cooking games
+with several ingredients and limited hands, a second search of the same size looks for a plan that need not be a
+shortest one (`Solution.exact` is then false); when that finds none either, `PlanningBudgetError` says so.
+Only a goal that is proven to be out of reach has the answer `None`.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 from textagent_gym.domains.textworld.logic import Action, GameLogic
+from textagent_gym.errors import PlanningBudgetError
+from textagent_gym.planning import Plan
 
-BUDGET = 300_000
-"""States that a search expands before it gives up proving and settles for a plan that may not be the shortest."""
+BUDGET = 30_000
+"""States that a search expands before it gives up proving that a plan is a shortest one."""
 
 _CLOSE_ENOUGH = 5  # Weight of the heuristic in that second search.
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Solution:
     """A way to win.
 
     Attributes:
-        actions: in order.
-        exact: no shorter way exists.
+        actions: actions in order.
+        exact: whether it is proven that no shorter way exists.
     """
 
     actions: tuple[Action, ...]
@@ -49,61 +57,111 @@ class Plan:
         return tuple(action.command for action in self.actions)
 
 
-def solve(logic: GameLogic, state: int | None = None, *, budget: int = BUDGET) -> Plan | None:
-    """A shortest way to win from a state (the initial one by default), or `None` where there is none.
+def solve(logic: GameLogic, state: int | None = None, *, budget: int = BUDGET) -> Solution | None:
+    """A shortest way to win from a state (the initial one by default), or `None` where the goal is out of reach.
 
     Args:
-        logic: of the game.
+        logic: logic of the game.
         state: where to begin.
-        budget: number of states to expand before the proof of shortness is given up (`Plan.exact` is then false);
-            `None` is also returned when not even a longer way is found in another such budget.
+        budget: number of states to expand before the proof of shortness is given up.
+
+    Raises:
+        PlanningBudgetError: no solution was found within twice the budget.
     """
-    return Planner(logic).solve(logic.initial if state is None else state, budget)
+    return Planner(logic, budget=budget).solve(logic.initial if state is None else state)
 
 
 class Planner:
-    """Answers how far the goal is from any state of one game, and remembers what it has found.
+    """Answers how far the goal is from any state of one game, and remembers the answers.
 
-    Every state on a shortest way has a known distance once the way is known, so following a plan costs a look-up a
-    step; only a state off every known way is searched from again. Safe to share between threads.
+    Every state on a shortest way has a known distance once the way is known, so following a plan costs a look-up per
+    step; only a state off every known way is searched from again. Safe to share between threads; a pickled planner
+    forgets.
+
+    Args:
+        logic: logic of the game.
+        budget: number of states that a search expands; see the module.
+        remembered: number of states whose distances are kept.
+        solution: a way from the beginning that is known already.
     """
 
-    def __init__(self, logic: GameLogic, *, budget: int = BUDGET, remembered: int = 100_000) -> None:
+    def __init__(
+        self,
+        logic: GameLogic,
+        *,
+        budget: int = BUDGET,
+        remembered: int = 100_000,
+        solution: Solution | None = None,
+    ) -> None:
         self.logic = logic
         self._budget = budget
         self._remembered = remembered
+        self._solution = solution
         self._reduced = _Reduced(logic)
         self._next: dict[int, tuple[Action | None, int | None, bool]] = {}
         self._lock = Lock()
+        state = logic.initial
+        for done, action in enumerate(solution.actions if solution else ()):
+            assert solution is not None
+            left = len(solution.actions) - done
+            self._next.setdefault(state & self._reduced.mask, (action, left, solution.exact))
+            state = logic.apply(state, action)
+
+    def __reduce__(self) -> tuple[Callable[..., Planner], tuple[Any, ...]]:
+        return _planner, (self.logic, self._budget, self._remembered, self._solution)
+
+    def lower_bound(self, state: int) -> int | None:
+        """Number of actions that are certainly needed to win; `None` where that is certainly impossible. No search."""
+        if self.logic.won(state):
+            return 0
+        if self.logic.lost(state):
+            return None
+        key = state & self._reduced.mask
+        known = self._next.get(key)
+        if known is not None and known[2]:
+            return known[1]
+        return _Landmarks(self._reduced, key).remaining(key)
 
     def distance(self, state: int) -> int | None:
-        """Number of actions in the shortest way to win from here, 0 once won; `None` where winning is impossible."""
+        """Number of actions in the shortest way to win from here, 0 once won; `None` where winning is impossible.
+
+        Raises:
+            PlanningBudgetError: no way was found within the budget.
+        """
         return self._lookup(state)[1]
 
-    def plan(self, state: int) -> tuple[str, ...] | None:
-        """The commands of a shortest way to win from here; `None` where winning is impossible."""
-        found = self.solve(state, self._budget)
-        return None if found is None else found.commands
+    def proven_distance(self, state: int) -> tuple[int | None, bool]:
+        """`distance`, and whether it is proven to be the shortest."""
+        return self._lookup(state)[1:]
 
-    def solve_initial(self) -> Plan | None:
-        """A shortest way to win the game from its beginning."""
+    def plan(self, state: int) -> Plan | None:
+        """A shortest way to win from here, as a player types it; `None` where winning is impossible.
+
+        Raises:
+            PlanningBudgetError: no way was found within the budget.
+        """
+        solution = self.solve(state)
+        return None if solution is None else Plan(solution.commands, solution.exact)
+
+    def solve_initial(self) -> Solution | None:
+        """A shortest way to win the game from its beginning; see `solve`."""
         return self.solve(self.logic.initial)
 
-    def solve(self, state: int, budget: int | None = None) -> Plan | None:
+    def solve(self, state: int) -> Solution | None:
         """See `solve` above."""
         actions: list[Action] = []
         exact = True
         while True:
-            action, distance, proven = self._lookup(state, budget)
+            action, distance, proven = self._lookup(state)
             if distance is None:
                 return None
             exact = exact and proven
             if action is None:
-                return Plan(tuple(actions), exact)
+                return Solution(tuple(actions), exact)
             actions.append(action)
             state = self.logic.apply(state, action)
 
-    def _lookup(self, state: int, budget: int | None = None) -> tuple[Action | None, int | None, bool]:
+    def _lookup(self, state: int) -> tuple[Action | None, int | None, bool]:
         """First action of a shortest way from here, its length, and whether that is proven."""
         logic = self.logic
         if logic.won(state):
@@ -113,7 +171,7 @@ class Planner:
         key = state & self._reduced.mask
         known = self._next.get(key)
         if known is None:
-            path, proven = self._reduced.search(key, self._budget if budget is None else budget)
+            path, proven = self._reduced.search(key, self._budget)
             with self._lock:
                 if len(self._next) >= self._remembered:
                     self._next.clear()
@@ -124,7 +182,15 @@ class Planner:
                     for position, (at, action) in enumerate(path):
                         self._next.setdefault(at, (action, length - position, proven))
                 known = self._next[key]
+        if known[1] is None and not known[2]:
+            raise PlanningBudgetError(
+                f"no way to win was found in {2 * self._budget} states; the goal may still be within reach"
+            )
         return known
+
+
+def _planner(logic: GameLogic, budget: int, remembered: int, solution: Solution | None) -> Planner:
+    return Planner(logic, budget=budget, remembered=remembered, solution=solution)
 
 
 class _Reduced:
@@ -154,8 +220,8 @@ class _Reduced:
         path, finished = self._astar(start, budget, 1, landmarks)
         if finished:
             return path, True
-        path, _ = self._astar(start, budget, _CLOSE_ENOUGH, landmarks)
-        return path, False
+        path, finished = self._astar(start, budget, _CLOSE_ENOUGH, landmarks)
+        return path, finished and path is None
 
     def successors(self, state: int) -> Iterable[tuple[Action, int]]:
         logic, mask = self.logic, self.mask

@@ -16,6 +16,7 @@ from typing import Any
 
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Planner
+from textagent_gym.errors import PlanningBudgetError
 
 _PLANS = 4  # Searches for a shortest solution an action of the quest, before another world is tried: most need 1 to 3.
 _STATES = 20_000  # States looked at in each search.
@@ -120,8 +121,11 @@ class _Search:
         quests = _quests([*self.chains, chainer.make_chain(node)])
         world = SimpleNamespace(facts=list(node.state.facts))
         game = SimpleNamespace(world=world, infos={}, kb=self._kb, quests=quests)
-        plan = Planner(GameLogic.from_game(game), budget=_STATES).solve_initial()
-        return len(plan.actions) if plan is not None and plan.exact else None
+        try:
+            solution = Planner(GameLogic.from_game(game), budget=_STATES).solve_initial()
+        except PlanningBudgetError:
+            return None
+        return len(solution.actions) if solution is not None and solution.exact else None
 
 
 def _promising(steps: Iterable[Any], length: int) -> Iterator[Any]:

@@ -1,17 +1,20 @@
-"""Three slow steps of TextWorld's generator, done quickly with the same result, and one that fails, mended.
+"""Three slow steps of TextWorld's generator, done quickly with the same result, and two that fail, mended.
 
 Each game of a challenge parses the challenge's rules and grammars again, and compiles a first version only to play the
 walkthrough on it and learn which actions complete which quest. Here the rules are parsed once a process, and the
 walkthrough is played on TextWorld's own `GameProgression`. The search for a quest checks every constraint on every fact
 at every step, which takes minutes in a large world; here only constraints that a new fact could break are looked at.
 The games that come out are the same to the last letter. Joining the steps of a goal (`blend_instructions`) ends in a
-`KeyError` where an action is not tied to a room; here such an action is not joined with its neighbours.
+`KeyError` where an action is not tied to a room; here such an action is not joined with its neighbours. Joining the
+doors of a room in one sentence (`blend_descriptions`) ends in an `AttributeError`, because the function that lists them
+is handed the things' descriptions in place of the game that holds them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 _knowledge: dict[Any, Any] = {}
@@ -24,7 +27,11 @@ def quick_upstream() -> Iterator[None]:
     from textworld.generator.data import KnowledgeBase
     from textworld.generator.maker import GameMaker
 
-    chainer, is_sequence = chaining._Chainer, text_generation.is_seq
+    chainer, is_sequence, list_names = (
+        chaining._Chainer,
+        text_generation.is_seq,
+        text_generation.obj_list_to_prop_string,
+    )
     load, set_walkthrough = KnowledgeBase.__dict__["load"], GameMaker.set_walkthrough
 
     def load_once(*arguments: Any, **keywords: Any) -> Any:
@@ -39,7 +46,12 @@ def quick_upstream() -> Iterator[None]:
         except KeyError:
             return False, text_generation.MergeAction()
 
+    def list_names_of(objs: Any, property: str, game: Any, *arguments: Any, **keywords: Any) -> Any:
+        holder = game if hasattr(game, "infos") else SimpleNamespace(infos=game)
+        return list_names(objs, property, holder, *arguments, **keywords)
+
     KnowledgeBase.load = staticmethod(load_once)
+    text_generation.obj_list_to_prop_string = list_names_of
     text_generation.is_seq = is_sequence_or_not
     GameMaker.set_walkthrough = _set_walkthrough
     chaining._Chainer = _quick_chainer(chainer)
@@ -50,6 +62,7 @@ def quick_upstream() -> Iterator[None]:
         GameMaker.set_walkthrough = set_walkthrough
         chaining._Chainer = chainer
         text_generation.is_seq = is_sequence
+        text_generation.obj_list_to_prop_string = list_names
 
 
 def _quick_chainer(chainer: Any) -> Any:

@@ -79,7 +79,8 @@ class CustomSpec(Spec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = self.parallel_quests * self.quest_breadth
+        # Sub-quests branch off before the last action of all, so two or more need one action that is not their own.
+        least = self.parallel_quests * (self.quest_breadth + (self.quest_breadth > 1))
         if self.quest_length < least:
             raise InfeasibleDifficultyError(
                 f"quest_length={self.quest_length} is too short for parallel_quests={self.parallel_quests} with "

@@ -4,7 +4,9 @@
                                                      /game.json   logic, plan, goal, measured complexity, checksum
 
 An entry is written to a temporary folder and renamed into place, so it is whole or absent. The cache is
-`$TEXTAGENT_CACHE`, or `textagent-gym` in the user's cache folder. Nothing outside it is ever written.
+`$TEXTAGENT_CACHE`, or `textagent-gym` in the user's cache folder. Nothing outside it is ever written. It keeps the
+10,000 games that were used last (about 4 GB), or as many as `$TEXTAGENT_CACHE_GAMES` says; a game that was dropped is
+built again when it is asked for.
 """
 
 from __future__ import annotations
@@ -12,23 +14,28 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from textagent_gym.cache import cache_folder
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.textworld.logic import GameLogic
-from textagent_gym.domains.textworld.planner import Planner
+from textagent_gym.domains.textworld.planner import Planner, Solution
 from textagent_gym.domains.textworld.specs import Spec
-from textagent_gym.errors import GenerationError, UnknownTaskError
+from textagent_gym.domains.textworld.zmachine import check_story
+from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError
 
+_MOST_GAMES = 10_000  # Games that are kept: more than a training run revisits, and 4 GB at 0.4 MB each.
+_SWEEP = 50  # Games that a process writes between two looks at how many there are.
 _LOCKS = 256  # Lock files are shared by entries with the same hash, so that they stay few.
 
 
@@ -44,6 +51,7 @@ class StoredGame:
         complexity: measured.
         objective: the goal as the game words it; `None` where it is not known apart from the opening text.
         brief: the goal in one sentence; `None` where it is not known.
+        content: hash of the world and the goal, equal for equal games; `None` where it is not known.
     """
 
     story: Path
@@ -53,6 +61,10 @@ class StoredGame:
     complexity: Complexity
     objective: str | None
     brief: str | None
+    content: str | None
+
+
+_written = count()
 
 
 def games_folder() -> Path:
@@ -111,8 +123,10 @@ def _build_if_absent(spec: Spec, split: str, index: int) -> Path:
 
             game = build(spec, split, index)
             record = {
+                "task": _name(entry),
+                "content": game.content,
                 "sha256": hashlib.sha256(game.story).hexdigest(),
-                "solution": game.plan.commands,
+                "solution": [game.logic.actions.index(action) for action in game.solution.actions],
                 "complexity": game.complexity.to_dict(),
                 "objective": game.objective,
                 "brief": game.brief,
@@ -129,32 +143,75 @@ def _whole(entry: Path) -> bool:
         return False
     try:
         _read_shared(entry)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
         return False
     return True
 
 
+def _name(entry: Path) -> str:
+    """What is asked for, split and index, as an entry's record says them too."""
+    return "/".join(entry.parts[-3:])
+
+
+def _most_games() -> int:
+    text = os.environ.get("TEXTAGENT_CACHE_GAMES") or str(_MOST_GAMES)
+    if not text.isdecimal() or int(text) < 1:
+        raise InvalidOptionError(f"TEXTAGENT_CACHE_GAMES must be a whole number from 1, got {text!r}")
+    return int(text)
+
+
+def _drop_oldest(most: int) -> None:
+    """Delete the games that were used longest ago, until `most` are left."""
+    used = []
+    for record in (cache_folder() / "textworld").glob("*/*/*/*/game.json"):
+        with suppress(OSError):  # Somebody else may drop it at this moment.
+            used.append((record.stat().st_mtime, record.parent))
+    used.sort()
+    for _, entry in used[: max(0, len(used) - most)]:
+        shutil.rmtree(entry, ignore_errors=True)
+
+
 def _write(entry: Path, story: bytes, record: str) -> None:
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=entry.parent))
+    if next(_written) % _SWEEP == 0:
+        _drop_oldest(_most_games() - 1)
+    with _complaining(entry):
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=entry.parent))
+        try:
+            (temporary / "game.z8").write_bytes(story)
+            (temporary / "game.json").write_text(record, encoding="utf-8")
+            temporary.chmod(0o755)
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink(missing_ok=True)
+            temporary.rename(entry)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _complaining(path: Path) -> Iterator[None]:
+    """Say which path the system refused, and what to do."""
     try:
-        (temporary / "game.z8").write_bytes(story)
-        (temporary / "game.json").write_text(record, encoding="utf-8")
-        temporary.chmod(0o755)
-        if entry.exists():
-            shutil.rmtree(entry)
-        temporary.rename(entry)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        yield
+    except OSError as error:
+        raise GenerationError(
+            f"{path} cannot be written: {error.strerror}. Free some space or mend the folder, or set TEXTAGENT_CACHE "
+            "to another one."
+        ) from error
 
 
 @contextmanager
 def _locked(entry: Path) -> Iterator[None]:
     """Only one process builds an entry; the others wait here."""
     folder = cache_folder() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
+    with _complaining(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     number = int.from_bytes(hashlib.sha256(str(entry).encode()).digest()[:4], "big") % _LOCKS
-    with open(folder / f"{number}.lock", "w") as lock:
+    with _complaining(folder):
+        lock = open(folder / f"{number}.lock", "w")  # noqa: SIM115 (closed below)
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield  # Closing the file gives the lock back, even if this process is killed.
 
@@ -163,17 +220,22 @@ def _locked(entry: Path) -> Iterator[None]:
 def _read_shared(entry: Path) -> StoredGame:
     story = entry / "game.z8"
     record: dict[str, Any] = json.loads((entry / "game.json").read_text(encoding="utf-8"))
-    if hashlib.sha256(story.read_bytes()).hexdigest() != record["sha256"]:
+    if hashlib.sha256(story.read_bytes()).hexdigest() != record["sha256"] or record["task"] != _name(entry):
         raise ValueError(f"{story} is damaged")
+    with suppress(OSError):  # In a read-only cache nothing is dropped either.
+        os.utime(entry / "game.json")
     logic = GameLogic.from_dict(record["logic"])
+    complexity = Complexity(**record["complexity"])
+    solution = Solution(tuple(logic.actions[number] for number in record["solution"]), complexity.exact)
     return StoredGame(
         story=story,
         logic=logic,
-        planner=Planner(logic),
-        solution=tuple(record["solution"]),
-        complexity=Complexity(**record["complexity"]),
+        planner=Planner(logic, solution=solution),
+        solution=solution.commands,
+        complexity=complexity,
         objective=record["objective"],
         brief=record["brief"],
+        content=record["content"],
     )
 
 
@@ -183,14 +245,15 @@ def load_file(story: Path) -> StoredGame:
 
     Raises:
         UnknownTaskError: the file is not there.
-        GenerationError: the `.json` file is none of TextWorld's.
+        GenerationError: the `.json` file is not one of TextWorld's, or the story is damaged.
     """
     if not story.is_file():
         raise UnknownTaskError(f"{story} does not exist")
+    check_story(str(story))
     description = story.with_suffix(".json")
     if not description.is_file():
         unknown = Complexity()
-        return StoredGame(story, None, None, (), unknown, None, None)
+        return StoredGame(story, None, None, (), unknown, None, None, None)
     from textagent_gym.domains.textworld.generator import describe, textworld
 
     textworld()
@@ -200,6 +263,7 @@ def load_file(story: Path) -> StoredGame:
         game = Game.load(str(description))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise GenerationError(f"{description} does not describe a TextWorld game: {error!r}") from error
-    logic, plan, complexity, brief = describe(game)
-    planner = Planner(logic)
-    return StoredGame(story, logic, planner, plan.commands if plan else (), complexity, game.objective, brief)
+    logic, solution, complexity, brief = describe(game)
+    planner = Planner(logic, solution=solution)
+    commands = solution.commands if solution else ()
+    return StoredGame(story, logic, planner, commands, complexity, game.objective, brief, None)

@@ -7,6 +7,7 @@ from pathlib import Path
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.textworld import generator, store
 from textagent_gym.domains.textworld.specs import GUIDE_SPLIT, FilesSpec, Spec
+from textagent_gym.repetition import RepetitionWatch
 from textagent_gym.sources import GeneratedTasks, ListedTasks
 from textagent_gym.tasks import Task
 
@@ -22,6 +23,7 @@ class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
         self.splits = spec.splits
+        self._repetition = RepetitionWatch(f"{_PREFIX}/{spec.slug}")
 
     def size(self, split: str) -> int | None:
         """Number of tasks in a split; `None` for an endless one."""
@@ -29,7 +31,10 @@ class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
         return generator.GUIDE_GAMES if split == GUIDE_SPLIT else None
 
     def _make(self, split: str, index: int) -> store.StoredGame:
-        return store.load(self.spec, split, index)
+        game = store.load(self.spec, split, index)
+        if self.size(split) is None and game.content is not None:
+            self._repetition.note(split, index, game.content)
+        return game
 
     def _measure(self, world: store.StoredGame) -> tuple[Complexity, int, str]:
         return world.complexity, _milestones(world), ""

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -45,6 +46,9 @@ _PROGRAM_EVENT = re.compile(
     r"|turning o(n|ff) the (print|extra|restrict)|printing the (id|entire))"
 )
 _QUESTION = re.compile(r"Are you sure you want to|Please answer yes or no|Please give one of the answers")
+
+_VERSION = 8  # Of the Z-machine; TextWorld compiles to no other.
+_HEADER = 0x40  # Bytes of a story's header, which its checksum leaves out.
 
 _TRACE = re.compile(r"\[[^]]+\]\n?")
 _EXTRA_INFO = re.compile(r"<(score|moves)>\n.*?</\1>", re.DOTALL)
@@ -93,7 +97,7 @@ def playable(command: str) -> str | None:
     if len(command) > 4 * _LONGEST_COMMAND:
         return None
     text = " ".join(command.lower().split(" ")).strip()
-    text = re.sub(r" {2,}", " ", text).rstrip(".!? ")
+    text = re.sub(r" {2,}", " ", text).rstrip(". ")
     if not text or len(text) > _LONGEST_COMMAND or not text.isascii() or not text.isprintable():
         return None
     if re.search(r'[.,;:"\\<>\[\]]', text):
@@ -122,6 +126,25 @@ def plain_opening(raw: str) -> str:
 def upstream_feedback(raw: str) -> str:
     """The text that TextWorld's own environment returns: traces and extra infos cut out, everything else as it is."""
     return _TRACE.sub("", re.sub(r"<(moves|score)>\n(.*)</\1>", "", raw, flags=re.DOTALL))
+
+
+def check_story(story: str) -> None:
+    """Read a story's header, because Frotz ends the whole process when it is handed something else.
+
+    Raises:
+        GenerationError: the file is not a whole `.z8` story; the message says what is wrong with it.
+    """
+    try:
+        content = Path(story).read_bytes()
+    except OSError as error:
+        raise GenerationError(f"{story} cannot be read: {error.strerror}") from error
+    if len(content) < _HEADER or content[0] != _VERSION:
+        raise GenerationError(f"{story} is not a story of the Z-machine's version {_VERSION}")
+    length = int.from_bytes(content[0x1A:0x1C], "big") * 8
+    if not _HEADER <= length <= len(content):
+        raise GenerationError(f"{story} is cut off: {len(content)} of {length} bytes are there")
+    if sum(content[_HEADER:length]) % 0x10000 != int.from_bytes(content[0x1C:0x1E], "big"):
+        raise GenerationError(f"{story} is damaged: its checksum is not the one in its header")
 
 
 class ZMachine:
@@ -194,6 +217,7 @@ class ZMachine:
 
     def _load(self, story: str) -> None:
         self._story = ""
+        check_story(story)
         with warnings.catch_warnings():
             # Jericho knows the scores of some published games and warns of every other story.
             warnings.simplefilter("ignore")
@@ -201,7 +225,8 @@ class ZMachine:
                 if self._frotz is None:
                     self._frotz = self._jericho.FrotzEnv(story, seed=1)
                 else:
-                    self._frotz._cache.clear()  # It would keep every story it has ever read.
+                    self._frotz.close()  # Otherwise the memory of the story before is never given back.
+                    self._frotz._cache.clear()  # It would keep every story that it has ever read.
                     self._frotz.load(story, seed=1)
             except (OSError, ValueError) as error:
                 raise GenerationError(f"{story} cannot be played: {error}") from error

@@ -1,0 +1,56 @@
+"""Endless splits that are not: a small request can be met by few different tasks, and somebody should say so."""
+
+from __future__ import annotations
+
+import warnings
+
+_IN_A_ROW = 30  # Tasks without anything new before a split counts as small: less than about 1/30 of its draws is new.
+_WATCHED = 10_000  # Tasks after which nobody watches any more.
+
+
+class RepetitionWarning(UserWarning):
+    """A split that is endless by its indices holds few different tasks."""
+
+
+class RepetitionWatch:
+    """Notes which tasks of one source are equal, and warns once per split when nothing new has come for a while.
+
+    Args:
+        name: name of the source, for the warning.
+
+    >>> watch = RepetitionWatch("Dice/d6")
+    >>> for index in range(25):
+    ...     watch.note("train", index, content=str(index % 6))
+    >>> watch.different("train")
+    6
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._contents: dict[str, set[str]] = {}
+        self._indices: dict[str, set[int]] = {}
+        self._repeats: dict[str, int] = {}
+
+    def different(self, split: str) -> int:
+        """Number of different tasks of a split that have been noted."""
+        return len(self._contents.get(split, ()))
+
+    def note(self, split: str, index: int, content: str) -> None:
+        """A task was made; `content` is equal for equal tasks."""
+        indices = self._indices.setdefault(split, set())
+        if index in indices or len(indices) >= _WATCHED:
+            return
+        indices.add(index)
+        contents = self._contents.setdefault(split, set())
+        repeats = self._repeats.get(split, 0)
+        self._repeats[split] = repeats + 1 if content in contents or repeats < 0 else 0
+        contents.add(content)
+        if self._repeats[split] == _IN_A_ROW:
+            self._repeats[split] = -(10**9)  # Once is enough.
+            warnings.warn(
+                f"Split {split!r} of {self._name} repeats itself: its first {len(indices)} tasks that were made are "
+                f"{len(contents)} different ones, and the last {_IN_A_ROW} brought nothing new. Ask for a larger world "
+                f"to get more, or be content with these.",
+                RepetitionWarning,
+                stacklevel=3,
+            )
