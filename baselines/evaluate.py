@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 from baselines.chat import ChatFormat
 from baselines.models import load_policy
 from baselines.rollout import Collector, Episode, TransformersGenerator
 from baselines.trajectory import Trajectory
-from textagent_gym.evaluation import EpisodeRecord, Evaluation
-from textagent_gym.evaluation.records import versions
+from textagent_gym.evaluation import EpisodeRecord, Evaluation, begin, digest
 
 
 def evaluate_policy(
     policy: str,
-    env: str,
+    env: str | EnvSpec,
     env_kwargs: dict[str, Any],
     *,
     tasks: int,
@@ -33,7 +34,7 @@ def evaluate_policy(
 
     Args:
         policy: folder or hub name.
-        env: id of an environment whose `reset` takes `options={"task_index": n}`.
+        env: id or spec of an environment whose `reset` takes `options={"task_index": n}`.
         env_kwargs: its keyword arguments; `split` among them says which tasks.
         tasks: play the first so many.
         episodes: times that each task is played.
@@ -61,23 +62,42 @@ def evaluate_policy(
     collector = Collector(lambda: gymnasium.make(env, **env_kwargs), generator, chat)
     try:
         played = collector.collect(
-            [Episode(index, 0, {"task_index": index}) for index in range(tasks) for _ in range(episodes)], progress
+            [
+                Episode(index, seed + repeat, {"task_index": index})
+                for index in range(tasks)
+                for repeat in range(episodes)
+            ],
+            progress,
         )
     finally:
         collector.close()
-    records = tuple(
-        EpisodeRecord(
-            task=trajectory.task or str(trajectory.group),
-            seed=0,
-            actions=tuple(turn.text for turn in trajectory.turns),
-            rewards=tuple(turn.reward for turn in trajectory.turns),
-            success=bool(trajectory.success),
-            terminated=trajectory.terminated,
-            truncated=not trajectory.terminated,
-            invalid_actions=sum(not turn.valid for turn in trajectory.turns),
-            task_type=trajectory.task_type,
-        )
-        for trajectory in played
+    made: gymnasium.Env[str, str] = gymnasium.make(env, **env_kwargs)
+    empty = begin(
+        made,
+        name or policy,
+        tasks=tasks,
+        repeats=episodes,
+        seed=seed,
+        details={"policy": policy, "temperature": temperature, "max_action_tokens": max_action_tokens},
     )
-    split = str(env_kwargs.get("split", ""))
-    return Evaluation(name or policy, env, env_kwargs, split, records, versions()), played
+    made.close()
+    records = tuple(_record(trajectory, seed + number % episodes) for number, trajectory in enumerate(played))
+    return replace(empty, episodes=records), played
+
+
+def _record(trajectory: Trajectory, seed: int) -> EpisodeRecord:
+    """What is kept of an episode."""
+    return EpisodeRecord(
+        task=trajectory.task or str(trajectory.group),
+        seed=seed,
+        actions=tuple(turn.text for turn in trajectory.turns),
+        rewards=tuple(turn.reward for turn in trajectory.turns),
+        success=bool(trajectory.success),
+        terminated=trajectory.terminated,
+        truncated=not (trajectory.terminated or trajectory.overflow),
+        invalid_actions=sum(not turn.valid for turn in trajectory.turns),
+        task_type=trajectory.task_type,
+        stopped="context" if trajectory.overflow else "",
+        observations=digest([*(turn.observation for turn in trajectory.turns), trajectory.last_observation]),
+        tokens=sum(len(turn.action) for turn in trajectory.turns),
+    )

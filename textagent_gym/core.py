@@ -161,6 +161,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012 (Gymnasium's name)
     default_max_turns: ClassVar[int | str] = "4x"
+    idle_actions: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,

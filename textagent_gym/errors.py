@@ -39,6 +39,14 @@ class UnsupportedOperationError(TextAgentError, NotImplementedError):
     """The domain cannot do this (for example: no oracle for a game without its logic)."""
 
 
+class WorldBrokenError(TextAgentError, RuntimeError):
+    """A world has failed through no fault of the agent's: a sandbox is gone, a server does not answer, ...
+
+    A world raises it. In `step`, the episode is truncated and `info["broken"]` holds the message; in `reset`, a fresh
+    world is tried once, and the error raised if that fails too.
+    """
+
+
 class WorkerError(TextAgentError, RuntimeError):
     """A worker of a vector environment failed in a way that replacing it does not mend.
 

@@ -16,8 +16,8 @@ class Cache:
         """Print, and delete if asked to."""
         from rich.console import Console
 
-        from textagent_gym.cache import cache_folder
         from textagent_gym.domains.textworld import store
+        from textagent_gym.files import cache_folder
 
         games, size = store.size()
         Console().print(f"{cache_folder()}: {games} games, {size / 1e6:.1f} MB", soft_wrap=True)

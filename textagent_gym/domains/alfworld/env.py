@@ -62,6 +62,7 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
     """
 
     default_max_turns: ClassVar[int | str] = 50
+    idle_actions: ClassVar[tuple[str, ...]] = ("examine ", "look", "inventory")
 
     def __init__(
         self,

@@ -77,6 +77,7 @@ class TextWorldEnv(TextEnv[TextWorldTask]):
     """
 
     default_max_turns: ClassVar[int | str] = "4x"
+    idle_actions: ClassVar[tuple[str, ...]] = ("examine ", "look", "inventory")
 
     def __init__(
         self,

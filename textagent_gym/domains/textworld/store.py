@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,12 +21,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.cache import cache_folder
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Planner
 from textagent_gym.domains.textworld.specs import Spec
 from textagent_gym.errors import GenerationError, UnknownTaskError
+from textagent_gym.files import cache_folder, whole_folder
 
 _LOCKS = 256  # Lock files are shared by entries with the same hash, so that they stay few.
 
@@ -135,17 +134,9 @@ def _whole(entry: Path) -> bool:
 
 
 def _write(entry: Path, story: bytes, record: str) -> None:
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=entry.parent))
-    try:
-        (temporary / "game.z8").write_bytes(story)
-        (temporary / "game.json").write_text(record, encoding="utf-8")
-        temporary.chmod(0o755)
-        if entry.exists():
-            shutil.rmtree(entry)
-        temporary.rename(entry)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with whole_folder(entry, replace=True) as folder:
+        (folder / "game.z8").write_bytes(story)
+        (folder / "game.json").write_text(record, encoding="utf-8")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, gradi
 from textagent_gym.domains.swe.sources import SourceChanges
 from textagent_gym.domains.swe.tools import Call, writing_script
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.registration import SWE_ROWS, require
 from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.sandbox.base import ROOT
 
@@ -62,6 +63,7 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
     ) -> None:
         if not grading_timeout > 0:
             raise InvalidOptionError(f"grading_timeout must be more than 0, got {grading_timeout!r}")
+        require(SWE_ROWS)
         source = Instances(rows, images=images, divide=divide, dataset_split=dataset_split)
         super().__init__(source, limits=limits or _LIMITS, **options)
         if is_file(rows) and not source.size(self.split):
