@@ -82,3 +82,16 @@ def whole_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
         if replace or not folder.is_dir():
             raise
+
+
+def check_writable(path: Path) -> None:
+    """Find out before hours of work whether a file can be written; folders above it are made.
+
+    Raises:
+        OSError: it cannot.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file")
+    with whole_file(path.with_name(f".{path.name[:_LONGEST_STEM]}-check")) as file:
+        file.write("")
+    path.with_name(f".{path.name[:_LONGEST_STEM]}-check").unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,56 +64,42 @@ def evaluate(
     """
     if tasks < 1 or episodes < 1:
         raise InvalidOptionError(f"tasks and episodes must be at least 1, got {tasks} and {episodes}")
-    if isinstance(env, gymnasium.Env):
-        if kwargs:
-            raise InvalidOptionError("kwargs is for an id or a spec; this environment has been made already")
-        return _evaluate(env, agent, tasks, episodes, seed, path, progress)
-    made: gymnasium.Env[str, str] = gymnasium.make(env, **(kwargs or {}))
-    try:
-        return _evaluate(made, agent, tasks, episodes, seed, path, progress)
-    finally:
-        made.close()
-
-
-def _evaluate(
-    env: gymnasium.Env[str, str],
-    agent: str | Callable[[gymnasium.Env[str, str]], Agent],
-    tasks: int,
-    repeats: int,
-    seed: int,
-    path: str | Path | None,
-    progress: Callable[[int], None] | None,
-) -> Evaluation:
-    """See `evaluate`; the environment has been made."""
-    player = make_agent(agent, env) if isinstance(agent, str) else agent(env)
-    empty = begin(
-        env,
-        getattr(player, "name", type(player).__name__),
-        tasks=count_tasks(env, tasks),
-        repeats=repeats,
-        seed=seed,
-        details=getattr(player, "details", None),
-    )
-    target = None if path is None else Path(path)
-    complete = _complete(target, empty)
-    records = _resumed(target, empty)
-    if complete is not None:
-        return complete
-    keys = [(index, repeat) for index in range(empty.tasks) for repeat in range(repeats)]
-    for done, (index, repeat) in enumerate(keys, start=1):
-        if (index, repeat) not in records:
-            episode = play_until_whole(env, player, options={"task_index": index}, seed=seed + repeat)
-            records[index, repeat] = record(episode, seed + repeat)
-            if target is not None:
-                with open(part_of(target), "a", encoding="utf-8") as file:
-                    file.write(_keyed(index, repeat, records[index, repeat]))
-        if progress is not None:
-            progress(done)
-    evaluation = replace(empty, episodes=tuple(records[key] for key in keys))
-    if target is not None:
-        save(evaluation, target)
-        part_of(target).unlink(missing_ok=True)
-    return evaluation
+    with ExitStack() as stack:
+        if isinstance(env, gymnasium.Env):
+            if kwargs:
+                raise InvalidOptionError("kwargs is for an id or a spec; this environment has been made already")
+            played = env
+        else:
+            played = stack.enter_context(closing(gymnasium.make(env, **(kwargs or {}))))
+        player = make_agent(agent, played) if isinstance(agent, str) else agent(played)
+        empty = begin(
+            played,
+            getattr(player, "name", type(player).__name__),
+            tasks=count_tasks(played, tasks),
+            repeats=episodes,
+            seed=seed,
+            details=getattr(player, "details", None),
+        )
+        target = None if path is None else Path(path)
+        complete = _complete(target, empty)
+        records = _resumed(target, empty)
+        if complete is not None:
+            return complete
+        keys = [(index, repeat) for index in range(empty.tasks) for repeat in range(episodes)]
+        for done, (index, repeat) in enumerate(keys, start=1):
+            if (index, repeat) not in records:
+                episode = play_until_whole(played, player, options={"task_index": index}, seed=seed + repeat)
+                records[index, repeat] = record(episode, seed + repeat)
+                if target is not None:
+                    with open(part_of(target), "a", encoding="utf-8") as file:
+                        file.write(_keyed(index, repeat, records[index, repeat]))
+            if progress is not None:
+                progress(done)
+        evaluation = replace(empty, episodes=tuple(records[key] for key in keys))
+        if target is not None:
+            save(evaluation, target)
+            part_of(target).unlink(missing_ok=True)
+        return evaluation
 
 
 def _complete(target: Path | None, empty: Evaluation) -> Evaluation | None:
