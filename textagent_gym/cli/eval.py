@@ -78,6 +78,7 @@ class Eval(ChosenTasks):
 
 def _table(result: Evaluation) -> Table:
     """The result, and that of each type of task."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
@@ -85,8 +86,10 @@ def _table(result: Evaluation) -> Table:
     from textagent_gym.terminal import visible
 
     counted = [episode for episode in result.episodes if not episode.broken]
-    table = Table(title=f"{result.env}, split {result.split}", header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("agent", overflow="fold", min_width=12)
+    table = Table(
+        title=f"{result.env}, split {result.split}", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    table.add_column("agent", overflow="fold")
     scored = any(episode.score is not None for episode in counted)
     for column in (
         "episodes",
@@ -96,7 +99,7 @@ def _table(result: Evaluation) -> Table:
         "turns",
         "invalid",
     ):
-        table.add_column(column, overflow="fold")
+        table.add_column(column, no_wrap=True)
     if not counted:
         table.add_row(result.agent, "0")
         return table

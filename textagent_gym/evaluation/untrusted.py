@@ -50,6 +50,9 @@ def spec_from_file(
         asked = EnvSpec.from_json(json.dumps(data))
     except (ValueError, TypeError, KeyError, gymnasium.error.Error) as error:
         raise InvalidOptionError(f"the file holds no spec of an environment: {error}") from error
+    plain = isinstance(asked.kwargs, dict) and isinstance(asked.max_episode_steps, int | None)
+    if not plain or not all(isinstance(wrapper.kwargs, dict) for wrapper in asked.additional_wrappers):
+        raise InvalidOptionError(f"the spec of {asked.id} in the file holds values of other types than a spec does")
     if trust:
         asked.kwargs = {**asked.kwargs, **chosen}
         return asked, []
