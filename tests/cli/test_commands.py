@@ -145,7 +145,8 @@ def test_types_of_tasks_are_never_cut_and_intervals_stay_in_a_line() -> None:
     )
     assert done.returncode == 0
     rows = [line.split() for line in done.stdout.splitlines() if line.count("[") == 2 and "%" in line]
-    assert [row[0] for row in rows if row[0] != "agent"] == ["expert", "clean", "pick"]
+    assert [row[0] for row in rows if row[0] != "tasks"] == ["all", "clean", "pick"]
+    assert "expert in textagent/ALFWorld-v0, split test" in done.stdout
     assert "…" not in done.stdout
 
 

@@ -87,9 +87,12 @@ def _table(result: Evaluation) -> Table:
 
     counted = [episode for episode in result.episodes if not episode.broken]
     table = Table(
-        title=f"{result.env}, split {result.split}", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        title=f"{result.agent} in {result.env}, split {result.split}",
+        header_style="bold",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
-    table.add_column("agent", overflow="fold")
+    table.add_column("tasks", overflow="fold")
     scored = any(episode.score is not None for episode in counted)
     for column in (
         "episodes",
@@ -101,9 +104,9 @@ def _table(result: Evaluation) -> Table:
     ):
         table.add_column(column, no_wrap=True)
     if not counted:
-        table.add_row(result.agent, "0")
+        table.add_row("all", "0")
         return table
-    table.add_row(result.agent, *_cells(summarize(counted), scored))
+    table.add_row("all", *_cells(summarize(counted), scored))
     for name, part in summarize_by_type(counted).items():
         table.add_row(Text(visible(f" {name}")), *_cells(part, scored), style="dim")
     return table
