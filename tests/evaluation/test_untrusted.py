@@ -73,6 +73,9 @@ def test_no_file_names_files_folders_or_modules(
 def test_no_file_imports_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "trap.py").write_text("raise SystemExit('sprung')\n")
     monkeypatch.syspath_prepend(tmp_path)
+    entry_point = "textagent_gym.wrappers.limits:ObservationLimit"
+    arguments = {"characters": None, "tokens": 9, "tokenizer": "somebody/else"}
+    limit = {"name": "ObservationLimit", "entry_point": entry_point, "kwargs": arguments}
     for changes in (
         {"id": "trap:lights/Lights-v0"},
         {"id": "trap/Trap-v0"},
@@ -81,6 +84,7 @@ def test_no_file_imports_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         {"additional_wrappers": [{"name": "system", "entry_point": "os:system", "kwargs": {"env": "true"}}]},
         {"additional_wrappers": [{"name": "x", "entry_point": "textagent_gym.wrappers.hints:gymnasium", "kwargs": {}}]},
         {"additional_wrappers": "os:system"},
+        {"additional_wrappers": [limit]},
         {"kwargs": None},
     ):
         with pytest.raises(InvalidOptionError):

@@ -147,5 +147,10 @@ def _safe_wrapper(wrapper: WrapperSpec) -> WrapperSpec:
             "Say --trust if you made the file yourself."
         )
     for name, value in (wrapper.kwargs or {}).items():
+        if name == "tokenizer" and value is not None:
+            raise InvalidOptionError(
+                f"the file counts with tokenizer={value!r}, which would be loaded or fetched here. "
+                "Say --trust if you made the file yourself."
+            )
         _check_value(name, value)
     return wrapper

@@ -61,8 +61,8 @@ class ALFWorldEnv(TextEnv[ALFWorldTask]):
         InvalidOptionError: an argument has a value that does not exist.
     """
 
-    default_max_turns: ClassVar[int | str] = 50
     idle_actions: ClassVar[tuple[str, ...]] = ("examine ", "look", "inventory")
+    default_max_turns: ClassVar[int | str] = 50
 
     def __init__(
         self,

@@ -76,8 +76,8 @@ class TextWorldEnv(TextEnv[TextWorldTask]):
         InfeasibleDifficultyError: no such game exists.
     """
 
-    default_max_turns: ClassVar[int | str] = "4x"
     idle_actions: ClassVar[tuple[str, ...]] = ("examine ", "look", "inventory")
+    default_max_turns: ClassVar[int | str] = "4x"
 
     def __init__(
         self,
