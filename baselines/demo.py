@@ -11,6 +11,7 @@ transcripts of random play, so that it knows the language of the games but not h
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Iterator
@@ -65,9 +66,10 @@ class Config:
 
 def make_env(**kwargs: Any) -> gymnasium.Env[str, str]:
     """The environment of the demo, with the admissible actions listed."""
-    from textagent_gym.wrappers import IDLE_ACTIONS, AdmissibleActionHints
+    from textagent_gym.wrappers import AdmissibleActionHints
 
-    return AdmissibleActionHints(gymnasium.make(ENV, **KWARGS, **kwargs), leave_out=IDLE_ACTIONS)
+    env: Any = gymnasium.make(ENV, **KWARGS, **kwargs)
+    return AdmissibleActionHints(env, leave_out=env.unwrapped.idle_actions)
 
 
 class ListedRandomAgent:
@@ -87,8 +89,19 @@ class ListedRandomAgent:
         return str(self._random.choice(observation.rpartition("Possible actions: ")[2].split(", ")))
 
 
+class RandomReader(ListedRandomAgent):
+    """The same agent with one stream of draws for all episodes."""
+
+    def __init__(self, env: gymnasium.Env[str, str], seed: int) -> None:
+        super().__init__(env)
+        super().reset(seed)
+
+    def reset(self, seed: int) -> None:
+        """A new episode begins; the draws go on."""
+
+
 def register() -> str:
-    """Register the environment of the demo under an id of its own, so that trainers and evaluation can make it."""
+    """Register the environment of the demo under an id of its own, by which the trainer makes it."""
     name = "textagent/Demo-v0"
     if name not in gymnasium.registry:
         gymnasium.register(name, entry_point=make_env, disable_env_checker=True, order_enforce=False)
@@ -132,34 +145,29 @@ def make_games(config: Config) -> None:
 
 def write_random_play(config: Config) -> Path:
     """Transcripts of random play on the training games."""
+    from textagent_gym.evaluation import play
+
     path = config.out / "random-play.jsonl"
     env, lines = make_env(), []
-    agent = ListedRandomAgent(env)
-    agent.reset(config.seed)
+    agent = RandomReader(env, config.seed)
     with bar("Playing at random", config.random_episodes) as done:
-        for episode in range(config.random_episodes):
-            observation, info = env.reset(options={"task_index": episode % config.train_tasks})
-            messages, ended = [], False
-            while not ended:
-                action = agent.act(observation, info)
-                messages += [{"role": "user", "content": observation}, {"role": "assistant", "content": action}]
-                observation, _, terminated, truncated, info = env.step(action)
-                ended = terminated or truncated
-            lines.append(json.dumps({"messages": messages, "task": info["task"]}))
-            done(episode + 1)
+        for number in range(config.random_episodes):
+            episode = play(env, agent, options={"task_index": number % config.train_tasks})
+            lines.append(json.dumps({"messages": episode.messages, "task": episode.info["task"]}))
+            done(number + 1)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
 def write_demos(config: Config) -> Path:
     """Demonstrations of the oracle on some training games."""
-    from textagent_gym.evaluation.demonstrations import demonstrate
+    from textagent_gym.evaluation import demonstrate
 
     path = config.out / "demos.jsonl"
     env, lines = make_env(), []
     with bar("Collecting oracle demonstrations", config.demos) as done:
         for index in range(config.demos):
-            lines.append(json.dumps(demonstrate(env, {"task_index": index}, ENV)))
+            lines.append(json.dumps(demonstrate(env, {"task_index": index})))
             done(index + 1)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -256,45 +264,38 @@ def train_rl(config: Config, sft: Path) -> Path:
 def evaluate(config: Config, sft: Path, rl: Path) -> Path:
     """Random, SFT, RL and oracle on the held-out games: a table, curves, result files and a page."""
     from baselines.evaluate import evaluate_policy
+    from textagent_gym.evaluation import Row, Transcript, save, summarize, write_report
     from textagent_gym.evaluation import evaluate as play
-    from textagent_gym.evaluation import save, summarize
-    from textagent_gym.evaluation.report import Row, Transcript, write_report
 
-    name, kwargs = register(), {"split": "test"}
+    env = make_env(split="test")
+    assert env.spec is not None
     rows, transcripts = [], []
     for agent, policy in (("random", None), ("SFT", sft), ("SFT + RL", rl), ("oracle", None)):
         episodes = 1 if agent == "oracle" else config.test_episodes
         total = config.test_tasks * episodes
-        count = 0
         with bar(f"Evaluating {agent}", total) as done:
-
-            def show(_: object, done: Any = done) -> None:
-                nonlocal count
-                count += 1
-                done(count)
-
             if policy is None:
                 result = play(
-                    name,
+                    env,
                     ListedRandomAgent if agent == "random" else agent,
                     tasks=config.test_tasks,
                     episodes=episodes,
                     seed=config.seed,
-                    kwargs=kwargs,
-                    progress=show,
+                    progress=done,
                 )
             else:
+                ended = itertools.count(1)
                 result, collection = evaluate_policy(
                     str(policy),
-                    name,
-                    kwargs,
+                    env.spec,
+                    {},
                     tasks=config.test_tasks,
                     episodes=episodes,
                     slots=128,
                     max_action_tokens=MAX_ACTION_TOKENS,
                     seed=config.seed,
                     name=agent,
-                    progress=show,
+                    progress=lambda _, ended=ended, done=done: done(next(ended)),
                 )
                 for trajectory in collection.trajectories[: 6 * episodes : episodes]:
                     turns = tuple((turn.observation, turn.text) for turn in trajectory.turns)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
 from baselines.chat import ChatFormat, saved_system
 from baselines.config import PoolKind
 from baselines.models import load_policy
 from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
 from baselines.trajectory import Trajectory
-from textagent_gym.evaluation import EpisodeRecord, Evaluation
-from textagent_gym.evaluation.records import versions
+from textagent_gym.core import TextEnv
+from textagent_gym.evaluation import EpisodeRecord, Evaluation, begin, digest
 from textagent_gym.vector import env_maker
 
 
 def evaluate_policy(
     policy: str,
-    env: str,
+    env: str | EnvSpec,
     env_kwargs: dict[str, Any],
     *,
     tasks: int,
@@ -40,7 +43,7 @@ def evaluate_policy(
 
     Args:
         policy: folder or hub name.
-        env: id of an environment whose `reset` takes `options={"task_index": n}`.
+        env: id or spec of an environment whose `reset` takes `options={"task_index": n}`.
         env_kwargs: its keyword arguments; `split` among them says which tasks.
         tasks: number of tasks, from the first one of the split.
         episodes: number of times that each task is played.
@@ -61,7 +64,7 @@ def evaluate_policy(
     model, tokenizer = load_policy(policy)
     chat = ChatFormat(tokenizer, saved_system(policy) if system is None else system)
     requests = [
-        EpisodeRequest(index, 0, {"task_index": index}, sampling_seed=_seed(seed, index, repeat))
+        EpisodeRequest(index, seed + repeat, {"task_index": index}, sampling_seed=_sampling_seed(seed, index, repeat))
         for index in range(tasks)
         for repeat in range(episodes)
     ]
@@ -78,20 +81,36 @@ def evaluate_policy(
         collection = collector.collect(requests, progress)
     finally:
         collector.close()
-    records = tuple(_record(trajectory) for trajectory in collection.trajectories)
-    split = str(env_kwargs.get("split", ""))
-    return Evaluation(name or policy, env, env_kwargs, split, records, versions()), collection
+    made: gymnasium.Env[str, str] = gymnasium.make(env, **env_kwargs)
+    details = {"policy": policy, "temperature": temperature, "max_action_tokens": max_action_tokens}
+    result = begin(made, name or policy, tasks=tasks, repeats=episodes, seed=seed, details=details)
+    reasons = {id(each.request): each.reason for each in collection.broken}
+    played = iter(collection.trajectories)
+    records = tuple(
+        _broken(made, request, reasons[id(request)]) if id(request) in reasons else _record(next(played), request)
+        for request in requests
+    )
+    made.close()
+    return replace(result, episodes=records), collection
 
 
-def _seed(*path: int) -> int:
+def _sampling_seed(*path: int) -> int:
     return int(np.random.SeedSequence(path).generate_state(1)[0])
 
 
-def _record(trajectory: Trajectory) -> EpisodeRecord:
-    """An episode as evaluation keeps it. One cut by the policy's context is neither terminated nor truncated."""
+def _broken(env: gymnasium.Env[str, str], request: EpisodeRequest, reason: str) -> EpisodeRecord:
+    """What is kept of an episode whose world broke each time that it was played."""
+    task = str(request.group)
+    if isinstance(env.unwrapped, TextEnv):
+        task = env.unwrapped.tasks.task(env.unwrapped.split, request.group).id
+    return EpisodeRecord(task, request.seed or 0, (), (), False, False, True, broken=reason)
+
+
+def _record(trajectory: Trajectory, request: EpisodeRequest) -> EpisodeRecord:
+    """What is kept of an episode. One cut by the policy's context is neither terminated nor truncated."""
     return EpisodeRecord(
         task=trajectory.task or str(trajectory.group),
-        seed=0,
+        seed=request.seed or 0,
         actions=tuple(turn.text for turn in trajectory.turns),
         rewards=tuple(turn.reward for turn in trajectory.turns),
         success=bool(trajectory.success),
@@ -99,4 +118,8 @@ def _record(trajectory: Trajectory) -> EpisodeRecord:
         truncated=trajectory.truncated,
         invalid_actions=sum(not turn.valid for turn in trajectory.turns),
         task_type=trajectory.task_type,
+        score=trajectory.score,
+        stopped="context" if trajectory.overflow else "",
+        observations=digest([*(turn.observation for turn in trajectory.turns), trajectory.last_observation]),
+        tokens=sum(len(turn.action) for turn in trajectory.turns),
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import registry
+
+from textagent_gym.errors import MissingDependencyError
 
 NAMESPACE = "textagent"
 ENTRY_POINT_GROUP = "textagent_gym.envs"
@@ -20,12 +23,47 @@ _INSTANCES = "textagent_gym.domains.swe.rows.env:SWEInstancesEnv"
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One id: where its class is, its default keyword arguments, and one line for `textagent-gym list`."""
+    """One id.
+
+    Attributes:
+        id: what `gymnasium.make` takes.
+        entry_point: module and class.
+        summary: one line for `textagent-gym list`.
+        kwargs: default keyword arguments.
+    """
 
     id: str
     entry_point: str
     summary: str
     kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the rest of the suite needs to know of a world without importing it.
+
+    Attributes:
+        name: short name, for people.
+        ids: registered ids.
+        packages: distributions whose versions decide what happens in an episode; result files hold them.
+        extra: extra of `textagent-gym` that playing it needs; "" for none.
+        modules: what that extra installs; without them, making or resetting it is a `MissingDependencyError`.
+        data: "module:function" that fetches official data (see `alfworld.download.download`); "" for none.
+        cache: folders below the cache folder that hold what it has made.
+        local_options: keyword arguments that decide what is read or run on this machine; a result file made by
+            somebody else may not set them.
+        nondeterministic: whether equal actions may be answered by other texts, such as the time of day.
+    """
+
+    name: str
+    ids: tuple[Registration, ...]
+    packages: tuple[str, ...] = ()
+    extra: str = ""
+    modules: tuple[str, ...] = ()
+    data: str = ""
+    cache: tuple[str, ...] = ()
+    local_options: tuple[str, ...] = ()
+    nondeterministic: bool = False
 
 
 def _practitioners_guide() -> tuple[Registration, ...]:
@@ -43,82 +81,169 @@ def _practitioners_guide() -> tuple[Registration, ...]:
     )
 
 
-REGISTRATIONS: tuple[Registration, ...] = (
-    Registration(f"{NAMESPACE}/TextWorld-v0", _TEXTWORLD, "TextWorld games of any size: rooms, objects, quest length"),
-    *_practitioners_guide(),
-    Registration(
-        f"{NAMESPACE}/TextWorldSimple-v0", _TEXTWORLD, "tw-simple: cook dinner in a house", {"game": "simple"}
+TEXTWORLD = World(
+    "TextWorld",
+    (
+        Registration(
+            f"{NAMESPACE}/TextWorld-v0", _TEXTWORLD, "TextWorld games of any size: rooms, objects, quest length"
+        ),
+        *_practitioners_guide(),
+        Registration(
+            f"{NAMESPACE}/TextWorldSimple-v0", _TEXTWORLD, "tw-simple: cook dinner in a house", {"game": "simple"}
+        ),
+        Registration(
+            f"{NAMESPACE}/TextWorldCooking-v0",
+            _TEXTWORLD,
+            "tw-cooking: find, prepare and eat a meal",
+            {"game": "cooking"},
+        ),
+        Registration(
+            f"{NAMESPACE}/TextWorldCoinCollector-v0",
+            _TEXTWORLD,
+            "tw-coin_collector: find the coin, level 1 to 100, 101 to 150 or 201 to 233",
+            {"game": "coin_collector"},
+        ),
+        Registration(
+            f"{NAMESPACE}/TextWorldTreasureHunter-v0",
+            _TEXTWORLD,
+            "tw-treasure_hunter: take the right object, level 1 to 30",
+            {"game": "treasure_hunter"},
+        ),
     ),
-    Registration(
-        f"{NAMESPACE}/TextWorldCooking-v0", _TEXTWORLD, "tw-cooking: find, prepare and eat a meal", {"game": "cooking"}
-    ),
-    Registration(
-        f"{NAMESPACE}/TextWorldCoinCollector-v0",
-        _TEXTWORLD,
-        "tw-coin_collector: find the coin, level 1 to 300",
-        {"game": "coin_collector"},
-    ),
-    Registration(
-        f"{NAMESPACE}/TextWorldTreasureHunter-v0",
-        _TEXTWORLD,
-        "tw-treasure_hunter: take the right object, level 1 to 30",
-        {"game": "treasure_hunter"},
-    ),
-    Registration(
-        f"{NAMESPACE}/ALFWorld-v0",
-        f"{_ALFWORLD}:ALFWorldRoomEnv",
-        "ALFWorld in generated rooms of any size: receptacles, objects, things to place",
-    ),
-    Registration(
-        f"{NAMESPACE}/ALFWorld-official-v0",
-        f"{_ALFWORLD}:ALFWorldOfficialEnv",
-        "ALFWorld's official games: bring, clean, heat, cool or look at something",
-    ),
-    Registration(
-        f"{NAMESPACE}/SWE-v0",
-        "textagent_gym.domains.swe.env:SWERepairEnv",
-        "repair a real package in a sandbox: hidden tests decide",
-    ),
-    Registration(
-        f"{NAMESPACE}/SWE-Gym-v0",
-        _INSTANCES,
-        "SWE-Gym: issues of real repositories in their images, dealt out to the splits",
-        {"rows": "SWE-Gym/SWE-Gym", "images": "swe-gym", "dataset_split": "train", "divide": "id"},
-    ),
-    Registration(
-        f"{NAMESPACE}/SWE-bench-v0",
-        _INSTANCES,
-        "SWE-bench Verified, or any data set of its form, for testing",
-        {"rows": "SWE-bench/SWE-bench_Verified", "images": "swe-bench", "dataset_split": "test", "divide": "test"},
-    ),
+    packages=("textworld", "jericho"),
+    extra="textworld",
+    modules=("textworld", "jericho"),
+    cache=("textworld",),
+    local_options=("path",),
 )
+
+ALFWORLD = World(
+    "ALFWorld",
+    (
+        Registration(
+            f"{NAMESPACE}/ALFWorld-v0",
+            f"{_ALFWORLD}:ALFWorldRoomEnv",
+            "ALFWorld in generated rooms of any size: receptacles, objects, things to place",
+        ),
+        Registration(
+            f"{NAMESPACE}/ALFWorld-official-v0",
+            f"{_ALFWORLD}:ALFWorldOfficialEnv",
+            "ALFWorld's official games: bring, clean, heat, cool or look at something",
+        ),
+    ),
+    packages=("alfworld", "textworld"),
+    data="textagent_gym.domains.alfworld.download:download",
+    cache=("alfworld",),
+    local_options=("data",),
+)
+
+SWE = World(
+    "SWE",
+    (
+        Registration(
+            f"{NAMESPACE}/SWE-v0",
+            "textagent_gym.domains.swe.env:SWERepairEnv",
+            "repair a real package in a sandbox: hidden tests decide",
+        ),
+    ),
+    packages=("pytest",),
+    extra="swe",
+    modules=("pytest",),
+    cache=("swe",),
+    local_options=("recipes", "limits"),
+    nondeterministic=True,
+)
+
+SWE_ROWS = World(
+    "SWE rows",
+    (
+        Registration(
+            f"{NAMESPACE}/SWE-Gym-v0",
+            _INSTANCES,
+            "SWE-Gym: issues of real repositories in their images, dealt out to the splits",
+            {"rows": "SWE-Gym/SWE-Gym", "images": "swe-gym", "dataset_split": "train", "divide": "id"},
+        ),
+        Registration(
+            f"{NAMESPACE}/SWE-bench-v0",
+            _INSTANCES,
+            "SWE-bench Verified, or any data set of its form, for testing",
+            {"rows": "SWE-bench/SWE-bench_Verified", "images": "swe-bench", "dataset_split": "test", "divide": "test"},
+        ),
+    ),
+    packages=("pytest", "swebench", "datasets"),
+    extra="swebench",
+    modules=("swebench",),
+    cache=("swe",),
+    local_options=("rows", "limits"),
+    nondeterministic=True,
+)
+
+WORLDS = (TEXTWORLD, ALFWORLD, SWE, SWE_ROWS)
+"""Every world of the suite."""
+
+REGISTRATIONS: tuple[Registration, ...] = tuple(registration for world in WORLDS for registration in world.ids)
+"""Every id of the suite."""
 
 
 def register_all() -> None:
     """Register every id of the suite, and those of installed packages, with Gymnasium; again does nothing."""
-    for registration in REGISTRATIONS:
-        if registration.id not in registry:
-            gymnasium.register(registration.id, entry_point=registration.entry_point, kwargs=dict(registration.kwargs))
+    for world in WORLDS:
+        for registration in world.ids:
+            if registration.id not in registry:
+                gymnasium.register(
+                    registration.id,
+                    entry_point=registration.entry_point,
+                    kwargs=dict(registration.kwargs),
+                    nondeterministic=world.nondeterministic,
+                )
     _register_installed_packages()
 
 
-_loaded: set[str] = set()
-_namespaces: set[str] = set()
+def world_of(env_id: str) -> World | None:
+    """The world that an id belongs to; `None` if neither the suite nor an installed package has registered it.
+
+    >>> world_of("textagent/TextWorld-w2-o3-q4-v0").packages
+    ('textworld', 'jericho')
+    """
+    worlds = (*WORLDS, *_installed.values())
+    return next((world for world in worlds if any(known.id == env_id for known in world.ids)), None)
 
 
-def plugin_namespaces() -> frozenset[str | None]:
-    """The namespaces of the environments that installed packages have registered."""
-    return frozenset(_namespaces)
+def installed_worlds() -> tuple[World, ...]:
+    """The worlds that installed packages have registered, one per entry point."""
+    return tuple(_installed.values())
+
+
+def require(world: World) -> None:
+    """Say what to install for a world where it is missing.
+
+    Raises:
+        MissingDependencyError: a module of its extra is not installed.
+    """
+    for module in world.modules:
+        if find_spec(module) is None:
+            raise MissingDependencyError(module, world.extra)
+
+
+_installed: dict[str, World] = {}  # By the value of the entry point.
 
 
 def _register_installed_packages() -> None:
     for plugin in entry_points(group=ENTRY_POINT_GROUP):
-        if plugin.value in _loaded:
+        if plugin.value in _installed:
             continue
-        _loaded.add(plugin.value)
+        packages = (plugin.dist.name,) if plugin.dist is not None else ()
+        _installed[plugin.value] = World(plugin.name, (), packages)
         before = set(registry)
         try:
             plugin.load()()
-            _namespaces.update(str(registry[name].namespace) for name in set(registry) - before)
         except Exception as error:  # noqa: BLE001 (somebody else's code must not take Gymnasium down with it)
             gymnasium.logger.warn(f"The environments of the package behind {plugin.value!r} are not available: {error}")
+        ids = tuple(_plugin_registration(name) for name in sorted(set(registry) - before))
+        _installed[plugin.value] = World(plugin.name, ids, packages)
+
+
+def _plugin_registration(name: str) -> Registration:
+    """The line of an id that an installed package has registered."""
+    spec = registry[name]
+    return Registration(name, str(spec.entry_point), f"from {spec.entry_point}", dict(spec.kwargs))

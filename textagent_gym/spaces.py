@@ -22,6 +22,8 @@ from gymnasium.vector.utils.shared_memory import (
 )
 from numpy.typing import NDArray
 
+from textagent_gym.texts import cut_middle, notice
+
 MAX_LENGTH = 65_536
 """Characters in an observation at most; a longer one is cut in the middle (see `TextEnv`)."""
 
@@ -30,13 +32,12 @@ def fit(text: str, max_length: int = MAX_LENGTH) -> str:
     """Cut the middle out of a text that is too long for a space, and say so in its place.
 
     >>> fit("a" * 100 + "z" * 100, 60)
-    'aaaaaaaa\\n[... 140 or more characters left out ...]\\nzzzzzzzz'
+    'aaaaaaaaaaaaa\\n[... 175 characters left out ...]\\nzzzzzzzzzzzz'
     """
     if len(text) <= max_length:
         return text
-    notice = f"\n[... {len(text) - max_length} or more characters left out ...]\n"
-    half = (max_length - len(notice)) // 2
-    return text[:half] + notice + text[-half:]
+    room = max(0, max_length - len(notice(len(text))))
+    return cut_middle(text, room)[:max_length]
 
 
 _END = -1  # Fills the places after the last character of a flattened text: no code point is negative.

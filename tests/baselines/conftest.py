@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from baselines.models import make_tiny_policy
-from textagent_gym.evaluation.demonstrations import demonstrate
+from textagent_gym.evaluation import demonstrate
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,7 +22,7 @@ def one_thread() -> None:
 def demos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     env = gymnasium.make("lights/Lights-v0", switches=2)
     path = tmp_path_factory.mktemp("demos") / "demos.jsonl"
-    lines = [json.dumps(demonstrate(env, {"task_index": index}, "lights/Lights-v0")) for index in range(40)]
+    lines = [json.dumps(demonstrate(env, {"task_index": index})) for index in range(40)]
     path.write_text("\n".join(lines) + "\n")
     return path
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from baselines import demo
-from textagent_gym.evaluation import load
+from textagent_gym.evaluation import load, replay
 
 TINY = demo.Config(
     train_tasks=2, test_tasks=2, test_episodes=2, random_episodes=4, demos=2, sft_epochs=1.0, rl_iterations=1
@@ -25,7 +25,9 @@ def test_a_run_leaves_everything_and_is_not_done_twice(tmp_path: Path, capsys: p
     for name in ("curves.png", "demos.jsonl", "sft-metrics.jsonl", "grpo/metrics.jsonl", "config.json"):
         assert (config.out / name).stat().st_size > 0
     for name, episodes in (("random", 4), ("sft", 4), ("sft+rl", 4), ("oracle", 2)):
-        assert len(load(config.out / f"{name}.jsonl").episodes) == episodes
+        result = load(config.out / f"{name}.jsonl")
+        assert len(result.episodes) == episodes
+        assert replay(result) == []
     policy = config.out / "grpo" / "policy" / "model.safetensors"
     trained = policy.stat().st_mtime_ns
     assert demo.run(config) == page

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import pytest
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import (
     EpisodeRecord,
     Evaluation,
+    Row,
+    Transcript,
+    begin,
+    digest,
     evaluate,
     load,
     mean_interval,
@@ -20,8 +27,9 @@ from textagent_gym.evaluation import (
     save,
     summarize,
     wilson_interval,
+    write_report,
 )
-from textagent_gym.evaluation.report import Row, Transcript, write_report
+from textagent_gym.wrappers import AdmissibleActionHints
 
 LIGHTS = "lights/Lights-v0"
 
@@ -46,8 +54,35 @@ def test_the_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
     assert 0.90 <= covered / 400 <= 0.99
 
 
-def record(task: str, success: bool) -> EpisodeRecord:
-    return EpisodeRecord(task, 0, ("a",), (float(success),), success, success, not success)
+def record(task: str, success: bool, **fields: Any) -> EpisodeRecord:
+    return EpisodeRecord(task, 0, ("a",), (float(success),), success, success, not success, **fields)
+
+
+def test_the_interval_of_tasks_that_all_went_alike_is_as_wide_as_that_of_so_many_trials() -> None:
+    for success in (True, False):
+        clustered = summarize([record(f"t{task}", success) for task in range(3) for _ in range(4)]).success
+        once = summarize([record(f"t{task}", success) for task in range(3)]).success
+        assert clustered == once
+        assert clustered.high - clustered.low > 0.3
+
+
+def test_the_interval_of_a_single_value_is_not_a_number() -> None:
+    assert str(mean_interval([0.5])) == "0.500 [n/a]"
+
+
+def test_an_episode_whose_world_broke_is_neither_won_nor_lost() -> None:
+    episodes = [record("t0", True), record("t1", False, broken="the server is gone")]
+    summary = summarize(episodes)
+    assert (summary.success.mean, summary.episodes, summary.broken) == (1.0, 1, 1)
+    with pytest.raises(ValueError, match="1 whose world broke"):
+        summarize(episodes[1:])
+
+
+def test_the_score_of_worlds_that_have_one_is_summarized() -> None:
+    assert summarize([record("t0", True)]).score is None
+    score = summarize([record("t0", False, score=0.2), record("t1", True, score=0.8)]).score
+    assert score is not None
+    assert score.mean == pytest.approx(0.5)
 
 
 def test_a_mean_without_spread_has_no_width() -> None:
@@ -76,29 +111,120 @@ def test_a_result_file_replays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "forge",
+    ("forge", "said"),
     [
-        lambda r: replace(r, rewards=(*r.rewards[:-1], 1.0)),
-        lambda r: replace(r, success=True),
-        lambda r: replace(r, actions=(*r.actions, "press red"), rewards=(*r.rewards, 0.0)),
-        lambda r: replace(r, actions=r.actions[:-1], rewards=r.rewards[:-1]),
-        lambda r: replace(r, actions=(), rewards=()),
-        lambda r: replace(r, invalid_actions=3),
+        (lambda r: replace(r, rewards=(*r.rewards[:-1], 1.0)), "earned"),
+        (lambda r: replace(r, rewards=(*r.rewards[:-1], float("nan"))), "earned"),
+        (lambda r: replace(r, success=True), "success"),
+        (lambda r: replace(r, terminated=True, truncated=False), "terminated"),
+        (lambda r: replace(r, actions=(*r.actions, "press red"), rewards=(*r.rewards, 0.0)), "ended after"),
+        (lambda r: replace(r, actions=r.actions[:-1], rewards=r.rewards[:-1]), "had not ended"),
+        (lambda r: replace(r, actions=(), rewards=()), "0 actions"),
+        (lambda r: replace(r, invalid_actions=3), "invalid_actions"),
+        (lambda r: replace(r, task="Lights/4/train/2"), "task is"),
+        (lambda r: replace(r, task_type="easy"), "task_type"),
+        (lambda r: replace(r, score=1.0), "score"),
+        (lambda r: replace(r, complexity={**r.complexity, "solution_length": 9}), "complexity"),
+        (lambda r: replace(r, stopped="context"), "had ended"),
+        (lambda r: replace(r, observations=digest(["You have won."])), "read something else"),
+        (lambda r: replace(r, observations=""), "read something else"),
+        (lambda r: replace(r, seed=7), "seed"),
     ],
 )
-def test_a_forged_result_is_found_out(forge: object) -> None:
+def test_a_forged_episode_is_found_out(forge: Callable[[EpisodeRecord], EpisodeRecord], said: str) -> None:
     honest = evaluate(LIGHTS, "random", tasks=3)
     episodes = (honest.episodes[0], forge(honest.episodes[1]), honest.episodes[2])
-    assert [m.episode for m in replay(replace(honest, episodes=episodes))] == [1]
+    (mismatch,) = replay(replace(honest, episodes=episodes))
+    assert mismatch.episode == 1
+    assert said in mismatch.what
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda e: replace(e, episodes=tuple(r for r in e.episodes if r.success)),  # Without the lost ones.
+        lambda e: replace(e, episodes=(*e.episodes, e.episodes[0])),  # One of them twice.
+        lambda e: replace(e, episodes=e.episodes[::-1]),
+        lambda e: replace(e, episodes=(), tasks=0),
+        lambda e: replace(e, split="test"),
+        lambda e: replace(e, seed=5),
+        lambda e: replace(e, repeats=1),
+        lambda e: replace(e, spec={**e.spec, "kwargs": {"switches": 3}}),
+        lambda e: replace(e, spec={**e.spec, "kwargs": {"reward_density": 1.0}}),
+        lambda e: replace(e, spec={**e.spec, "kwargs": {"max_turns": 2}}),
+    ],
+)
+def test_a_file_from_which_something_is_missing_is_found_out(forge: Callable[[Evaluation], Evaluation]) -> None:
+    honest = evaluate(LIGHTS, "admissible-random", tasks=8, episodes=2)
+    assert 0 < sum(episode.success for episode in honest.episodes) < 16
+    assert replay(forge(honest)) != []
+
+
+def test_an_episode_that_the_agent_stopped_verifies(tmp_path: Path) -> None:
+    class Tired:
+        name = "tired"
+
+        def __init__(self, env: object) -> None:
+            self.turn = 0
+
+        def reset(self, seed: int) -> None:
+            self.turn = 0
+
+        def act(self, observation: str, info: dict[str, Any]) -> str | None:
+            self.turn += 1
+            return "sing" if self.turn <= 2 else None
+
+    result = evaluate(LIGHTS, Tired, tasks=2, path=tmp_path / "r.jsonl")
+    assert [(r.turns, r.stopped, r.terminated, r.truncated) for r in result.episodes] == [
+        (2, "context", False, False)
+    ] * 2
+    assert replay(load(tmp_path / "r.jsonl")) == []
+    assert summarize(result.episodes).stopped == 2
+
+
+def test_wrappers_are_in_the_file_and_in_the_replay(tmp_path: Path) -> None:
+    env = AdmissibleActionHints(gymnasium.make(LIGHTS, switches=3, split="test"), separator=" | ")
+    result = evaluate(env, "oracle", tasks=3, path=tmp_path / "r.jsonl")
+    assert result.split == "test"
+    assert replay(load(tmp_path / "r.jsonl")) == []
+    plain = evaluate(gymnasium.make(LIGHTS, switches=3, split="test"), "oracle", tasks=3)
+    assert [r.actions for r in plain.episodes] == [r.actions for r in result.episodes]
+    swapped = replace(result, spec=plain.spec)
+    assert len(replay(swapped)) == 3  # Nobody read what is said to have been read.
+
+
+def test_a_wrapper_that_does_not_say_how_it_was_made_is_refused() -> None:
+    class Silent(gymnasium.Wrapper[str, str, str, str]):
+        pass
+
+    with pytest.raises(InvalidOptionError, match="Silent does not record"):
+        evaluate(Silent(gymnasium.make(LIGHTS)), "oracle", tasks=1)
+
+
+def test_a_file_says_what_is_needed_to_play_it_again() -> None:
+    result = evaluate("textagent/ALFWorld-v0", "oracle", tasks=1)
+    assert {"python", "textagent-gym", "gymnasium", "alfworld"} <= set(result.versions)
+    assert result.spec["entry_point"].endswith("ALFWorldRoomEnv")
+    (episode,) = result.episodes
+    assert episode.complexity is not None
+    assert episode.complexity["solution_length"] == episode.turns
+
+
+def test_num_tasks_and_the_tasks_asked_for_are_both_kept_to() -> None:
+    assert len(evaluate(LIGHTS, "oracle", tasks=5, kwargs={"num_tasks": 2}).episodes) == 2
+    assert len(evaluate(LIGHTS, "oracle", tasks=2, kwargs={"num_tasks": 5}).episodes) == 2
+
+
+def test_what_is_no_text_environment_says_so() -> None:
+    with pytest.raises(InvalidOptionError, match="CartPole-v1 is not a text environment"):
+        evaluate("CartPole-v1", "random", tasks=1)
 
 
 def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "result.jsonl"
-    seen: list[EpisodeRecord] = []
 
-    def stop(episode: EpisodeRecord) -> None:
-        seen.append(episode)
-        if len(seen) == 7:
+    def stop(done: int) -> None:
+        if done == 7:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -108,15 +234,39 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
     part.write_text(part.read_text() + '{"key": "4/1", "task"')  # A kill can cut a line.
     again = evaluate(LIGHTS, "admissible-random", tasks=5, episodes=2, path=path)
     assert again == evaluate(LIGHTS, "admissible-random", tasks=5, episodes=2)
+    assert not part.exists()
 
 
-def test_another_evaluation_does_not_continue_a_stopped_one(tmp_path: Path) -> None:
-    path = tmp_path / "result.jsonl"
-    part = tmp_path / "result.jsonl.part"
-    evaluate(LIGHTS, "random", tasks=2, path=path)
-    path.rename(part)
+@pytest.mark.parametrize(
+    "other",
+    [{"seed": 7}, {"episodes": 3}, {"tasks": 6}, {"kwargs": {"switches": 5}}, {"agent": "oracle"}],
+    ids=lambda other: next(iter(other)),
+)
+def test_a_run_with_other_settings_does_not_continue_a_stopped_one(tmp_path: Path, other: dict[str, Any]) -> None:
+    settings: dict[str, Any] = {"agent": "admissible-random", "tasks": 5, "episodes": 2, "path": tmp_path / "r.jsonl"}
+
+    def stop(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(LIGHTS, **settings, progress=stop)
     with pytest.raises(InvalidOptionError, match="another evaluation"):
+        evaluate(LIGHTS, **{**settings, **other})
+    assert len(evaluate(LIGHTS, **settings).episodes) == 10
+
+
+def test_a_complete_file_is_not_made_again_and_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    first = evaluate(LIGHTS, "random", tasks=2, path=str(path))
+    written = path.stat().st_mtime_ns
+    assert evaluate(LIGHTS, "random", tasks=2, path=path) == first
+    assert path.stat().st_mtime_ns == written
+    with pytest.raises(InvalidOptionError, match="different: agent"):
         evaluate(LIGHTS, "oracle", tasks=2, path=path)
+    path.write_text("something of mine")
+    with pytest.raises(InvalidOptionError, match="not overwritten"):
+        evaluate(LIGHTS, "random", tasks=2, path=path)
+    assert path.read_text() == "something of mine"
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": "other"}', "\x00\xff"])
@@ -152,6 +302,9 @@ def test_the_page_is_whole_and_escapes_what_agents_say(tmp_path: Path) -> None:
 
 
 def test_a_result_file_appears_as_a_whole(tmp_path: Path) -> None:
-    save(Evaluation("a", LIGHTS, {}, "train", (record("t", True),)), tmp_path / "deep" / "r.jsonl")
+    save(
+        replace(begin(gymnasium.make(LIGHTS), "a", tasks=1), episodes=(record("t", True),)),
+        tmp_path / "deep" / "r.jsonl",
+    )
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["r.jsonl"]
     assert json.loads((tmp_path / "deep" / "r.jsonl").read_text().splitlines()[0])["agent"] == "a"

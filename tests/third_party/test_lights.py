@@ -29,7 +29,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def python(code: str, site: Path, folder: Path) -> str:
     """What a fresh interpreter prints, somewhere else than in the checkout."""
-    environment = {**os.environ, "PYTHONPATH": str(site)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(site), str(ROOT)))}
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", "-c", code],
         capture_output=True,
@@ -53,8 +53,12 @@ def test_an_installed_world_is_made_without_importing_its_package(installed: Pat
 
 
 def test_an_installed_world_is_listed_with_those_of_the_suite(installed: Path, tmp_path: Path) -> None:
-    code = "from textagent_gym.registration import plugin_namespaces; print(*plugin_namespaces())"
-    assert python(code, installed, tmp_path) == "lights"
+    code = (
+        "from textagent_gym.registration import installed_worlds, world_of\n"
+        "world = world_of('lights/Lights-v0')\n"
+        "print(world in installed_worlds(), world.name, world.packages)\n"
+    )
+    assert python(code, installed, tmp_path) == "True lights ('lights-world',)"
     code = "from textagent_gym.cli import main; import sys; sys.argv[1:] = ['list']; main()"
     assert "lights/Lights-v0" in python(code, installed, tmp_path)
 

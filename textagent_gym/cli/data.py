@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
 import tyro
+
+from textagent_gym.errors import InvalidOptionError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """Download the official games of a world, and check them."""
+    """Download the official data of a world, and check it."""
 
-    world: tyro.conf.Positional[Literal["alfworld"]]
-    """Whose games."""
-    folder: Path = Path("~/.cache/alfworld")
-    """Where to; environments look into this one by themselves, and into the one that ALFWORLD_DATA names."""
+    world: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="WORLD")]
+    """Name of the world, such as alfworld."""
+    folder: Path | None = None
+    """Folder to write into; by default the one that environments look into by themselves."""
     url: str | None = None
     """Another address of the archive."""
 
@@ -25,9 +28,13 @@ class Data:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-        from textagent_gym.domains.alfworld.download import RELEASE, download
+        from textagent_gym.registration import WORLDS, installed_worlds
 
-        folder = self.folder.expanduser()
+        hooks = {world.name.lower(): world.data for world in (*WORLDS, *installed_worlds()) if world.data}
+        if self.world.lower() not in hooks:
+            raise InvalidOptionError(f"{self.world!r} has no data to download; choose of: {', '.join(hooks)}")
+        module, _, function = hooks[self.world.lower()].partition(":")
+        download = getattr(importlib.import_module(module), function)
         columns = (TextColumn("Downloading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True)) as progress:
             task = progress.add_task("", total=None)
@@ -35,8 +42,7 @@ class Data:
             def show(done: int, total: int) -> None:
                 progress.update(task, completed=done, total=total or None)
 
-            lines = download(folder, self.url or RELEASE, show)
+            lines = download(None if self.folder is None else self.folder.expanduser(), self.url, show)
         for line in lines:
-            Console().print(line)
-        Console().print(f"They are in {folder}.", soft_wrap=True)
+            Console().print(line, soft_wrap=True)
         return 0

@@ -3,88 +3,93 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.cli.environment import Chosen, full_id, make
+from textagent_gym.cli.environment import ChosenTasks
 from textagent_gym.errors import InvalidOptionError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demos(Chosen):
+class Demos(ChosenTasks):
     """Write demonstrations as chat-format JSONL, which TRL's SFTTrainer reads as it is.
 
-    Episodes that do not reach the goal are left out.
+    Episodes that do not reach the goal are left out. The split is train unless another one is asked for.
     """
 
     out: Path
-    """File to write, a conversation a line. A file that another run began is completed."""
+    """File to write, one conversation per line. A file that another run with the same settings began is completed."""
     agent: str = "oracle"
     """oracle (knows where everything is) or expert (searches, and knows only what it has read)."""
-    tasks: int = 100
-    """Number of tasks, from the first of the split on."""
-    split: str = "train"
-    """Split of the tasks."""
-    workers: int | None = None
-    """Processes that make the tasks; all processor cores by default."""
     hints: bool = False
-    """List the admissible actions in every observation."""
+    """Whether every observation lists the admissible actions."""
 
     def run(self) -> int:
         """Write the file."""
         from rich.console import Console
 
         from textagent_gym.cli.progress import bar
-        from textagent_gym.evaluation.demonstrations import demonstrate
+        from textagent_gym.evaluation.demonstrations import demonstrate, settings
+        from textagent_gym.files import check_writable, part_of, write_whole
         from textagent_gym.wrappers import AdmissibleActionHints
 
         if self.agent not in ("oracle", "expert"):
             raise InvalidOptionError(f"agent {self.agent!r} gives no demonstrations; choose oracle or expert")
-        env = make(self, split=self.split)
-        tasks = env.unwrapped.tasks
-        size = tasks.size(self.split)
-        count = self.tasks if size is None else min(self.tasks, size)
-        if count < 1:
-            raise InvalidOptionError(f"--tasks must be at least 1, got {self.tasks}")
-        with bar("Making tasks", count) as done:
-            tasks.prepare(self.split, range(count), workers=self.workers, progress=done)
+        check_writable(self.out)
+        env, count = self.make(default="train")
         player = AdmissibleActionHints(env) if self.hints else env
-        name = full_id(self.env)
-        recorded = _recorded(self.out, name, self.agent)
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        part = self.out.with_name(self.out.name + ".part")
-        written = 0
-        with bar("Playing", count) as done, open(part, "w", encoding="utf-8") as file:
+        wanted = settings(player, self.agent)
+        part = part_of(self.out)
+        recorded = {**_recorded(self.out, wanted), **_recorded(part, wanted, damaged=True)}
+        write_whole(part, "".join(json.dumps(demo) + "\n" for demo in recorded.values()))
+        base = env.unwrapped
+        lines = []
+        with bar("Playing", count) as done, open(part, "a", encoding="utf-8") as file:
             for index in range(count):
-                task = tasks.task(self.split, index)
-                demo = recorded.get(task.id) or demonstrate(player, {"task_index": index}, name, self.agent)
-                if demo["success"]:
+                task = base.tasks.task(base.split, index)
+                demo = recorded.get(task.id)
+                if demo is None:
+                    demo = demonstrate(player, {"task_index": index}, self.agent)
                     file.write(json.dumps(demo) + "\n")
-                    written += 1
+                    file.flush()
+                if demo["success"]:
+                    lines.append(json.dumps(demo) + "\n")
                 done(index + 1)
-        os.replace(part, self.out)
+        write_whole(self.out, "".join(lines))
+        part.unlink()
         env.close()
-        failed = f"; {count - written} tasks were not solved" if written < count else ""
-        Console(stderr=True).print(f"{written} demonstrations in {self.out}{failed}", soft_wrap=True)
+        failed = f"; {count - len(lines)} tasks were not solved" if len(lines) < count else ""
+        Console(stderr=True).print(f"{len(lines)} demonstrations in {self.out}{failed}", soft_wrap=True)
         return 0
 
 
-def _recorded(path: Path, env: str, agent: str) -> dict[str, dict[str, Any]]:
-    """Demonstrations that the file holds already, by task."""
+def _recorded(path: Path, wanted: dict[str, str], *, damaged: bool = False) -> dict[str, dict[str, Any]]:
+    """Demonstrations that a file holds already, by task.
+
+    Args:
+        path: file of demonstrations, which may be absent.
+        wanted: what they must have been made with.
+        damaged: whether lines that are none are passed over, as a kill cuts them.
+
+    Raises:
+        InvalidOptionError: the file holds something else.
+    """
     if not path.is_file():
         return {}
     recorded = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
         try:
             demo = json.loads(line)
-            if (demo["env"], demo["agent"]) != (env, agent):
-                other = f"{demo['agent']} in {demo['env']}"
-                raise InvalidOptionError(f"{path} holds demonstrations of {other}; choose another file")
-            recorded[demo["task"]] = demo
+            different = [name for name, value in wanted.items() if demo[name] != value]
+            task, _ = demo["task"], demo["success"]
         except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InvalidOptionError):
-                raise
+            if damaged:
+                continue
             raise InvalidOptionError(f"{path}, line {number}, is no demonstration; choose another file") from error
+        if different:
+            what = f"{demo['agent']} in {demo['env']}"
+            settings = "" if different != ["spec"] else " with other settings or hints"
+            raise InvalidOptionError(f"{path} holds demonstrations of {what}{settings}; choose another file")
+        recorded[task] = demo
     return recorded

@@ -1,8 +1,9 @@
-"""Environments from the command line: an id, and keyword arguments as `--set name=value`."""
+"""Environments from the command line: an id, keyword arguments as `--set name=value`, and a number of tasks."""
 
 from __future__ import annotations
 
 import difflib
+import importlib
 import json
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -11,15 +12,19 @@ import tyro
 
 from textagent_gym.errors import InvalidOptionError
 
+_HELD_OUT = ("test", "valid_unseen", "valid_seen", "validation")
+"""Splits that an agent is measured on, best first."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
     """The environment that a command works on."""
 
-    env: tyro.conf.Positional[str]
-    """Id of the environment, such as textagent/TextWorld-w2-o3-q4-v0 (see `textagent-gym list`)."""
-    set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = field(default=())
-    """Keyword argument of the environment, as name=value; may be given many times: --set rooms=4 --set goal=brief."""
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ID")]
+    """Id of the environment, such as textagent/TextWorld-w2-o3-q4-v0 (see `textagent-gym list`); module:ID imports the
+    module that registers it first."""
+    set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE")] = field(default=())
+    """Keyword argument of the environment; may be given many times: --set rooms=4 --set goal=brief."""
 
     @property
     def kwargs(self) -> dict[str, Any]:
@@ -27,11 +32,50 @@ class Chosen:
         return parse_settings(self.set)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChosenTasks(Chosen):
+    """The environment that a command works on, and how many of its tasks."""
+
+    tasks: int = 100
+    """Number of tasks, from the first of the split on."""
+    split: str | None = None
+    """Split of the tasks."""
+    workers: int | None = None
+    """Number of processes that make the tasks; all processor cores by default."""
+
+    def make(self, default: str | None = None) -> tuple[Any, int]:
+        """The environment, and the number of its tasks that are played; they have been made.
+
+        Args:
+            default: split where none was asked for; `None` for one that is held out, if there is one.
+        """
+        from textagent_gym.cli.progress import bar
+        from textagent_gym.evaluation.play import base_of, count_tasks
+
+        if self.workers is not None and self.workers < 1:
+            raise InvalidOptionError(f"--workers must be at least 1, got {self.workers}")
+        asked = self.kwargs.get("split", self.split)
+        if self.split not in (None, asked):
+            raise InvalidOptionError(f"--split {self.split} and --set split={asked} contradict each other")
+        env = make(self, **({} if asked is None else {"split": asked}))
+        if asked is None:
+            splits = base_of(env).tasks.splits
+            chosen = default or next((split for split in _HELD_OUT if split in splits), splits[0])
+            if base_of(env).split != chosen:
+                env.close()
+                env = make(self, split=chosen)
+        base = base_of(env)
+        count = count_tasks(env, self.tasks)
+        with bar("Making tasks", count) as done:
+            base.tasks.prepare(base.split, range(count), workers=self.workers, progress=done)
+        return env, count
+
+
 def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
     """`name=value` pairs as keyword arguments: a value is JSON where it can be read as such, and text otherwise.
 
-    >>> parse_settings(("rooms=4", "reward_density=dense", "cut=true"))
-    {'rooms': 4, 'reward_density': 'dense', 'cut': True}
+    >>> parse_settings(("rooms=4", "reward_density=dense", "cut=true", "infos=oracle_action"))
+    {'rooms': 4, 'reward_density': 'dense', 'cut': True, 'infos': ['oracle_action']}
     """
     kwargs: dict[str, Any] = {}
     for setting in settings:
@@ -41,12 +85,14 @@ def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
         try:
             kwargs[name] = json.loads(value.lower() if value in ("True", "False", "None") else value)
         except ValueError:
-            kwargs[name] = None if value == "None" else value
+            kwargs[name] = value
+    if "infos" in kwargs and not isinstance(kwargs["infos"], list):  # Several, or one, or none.
+        kwargs["infos"] = [] if kwargs["infos"] is None else [kwargs["infos"]]
     return kwargs
 
 
 def full_id(env: str) -> str:
-    """The id that is meant: a version or the namespace may be left out.
+    """The id that is meant: a version or the namespace may be left out, and a module to import may stand before it.
 
     Raises:
         InvalidOptionError: no environment has it; the message names the closest.
@@ -56,12 +102,18 @@ def full_id(env: str) -> str:
     import textagent_gym
 
     textagent_gym.register_all()
+    module, colon, name = env.rpartition(":")
+    if colon:
+        try:
+            importlib.import_module(module)
+        except (ImportError, ValueError) as error:
+            raise InvalidOptionError(f"module {module!r} of {env!r} cannot be imported: {error}") from error
     ids = list(gymnasium.registry)
-    for candidate in (env, f"textagent/{env}", f"{env}-v0", f"textagent/{env}-v0"):
+    for candidate in (name, f"textagent/{name}", f"{name}-v0", f"textagent/{name}-v0"):
         if candidate in ids:
             return candidate
-    ours = [name for name in ids if "/" in name]
-    close = difflib.get_close_matches(env, ours, n=3, cutoff=0.3)
+    ours = [known for known in ids if "/" in known]
+    close = difflib.get_close_matches(name, ours, n=3, cutoff=0.3)
     hint = f" Did you mean: {', '.join(close)}?" if close else ""
     raise InvalidOptionError(f"environment {env!r} does not exist.{hint} See: textagent-gym list")
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from typing import Any
 
 from textagent_gym.cli.environment import Chosen, full_id, make
-from textagent_gym.core import TextEnv
+from textagent_gym.core import TextEnv, TextEnvKwargs
 from textagent_gym.terminal import visible
 
 
 @dataclass(frozen=True, kw_only=True)
 class Info(Chosen):
-    """Describe an environment: what it is, its spaces and splits, and one of its tasks with its measured difficulty."""
+    """Describe an environment: what it is, what can be asked of it, how to act, and one of its tasks as measured."""
 
     task: int = 0
     """Index of the task that is shown."""
@@ -27,13 +28,19 @@ class Info(Chosen):
         base = env.unwrapped
         console.rule(full_id(self.env))
         console.print(Markdown(_description(type(base))))
-        console.rule("arguments")
-        for name, value in env.spec.kwargs.items():
-            console.print(f"  {name} = {value!r}")
-        console.print(f"  observations: {env.observation_space}   actions: {env.action_space}")
+        console.rule("knobs")
+        console.print(Markdown(knobs(type(base), env.spec.kwargs)))
+        console.print(f"\n  observations: {env.observation_space}   actions: {env.action_space}")
         tasks = getattr(base, "tasks", None)
         if tasks is None:
             return 0
+        supports = sorted(getattr(base, "supports", ()))
+        console.print(f"  supports: {', '.join(supports) or 'nothing beside reset and step'}", highlight=False)
+        instructions = getattr(base, "instructions", "")
+        if instructions:
+            console.rule("how to act")
+            console.print(visible(instructions), markup=False, highlight=False)
+        console.rule("tasks")
         for split in tasks.splits:
             size = tasks.size(split)
             console.print(f"  split {split}: {'endless' if size is None else f'{size} tasks'}")
@@ -46,6 +53,24 @@ class Info(Chosen):
         console.print(visible(observation), markup=False, highlight=False)
         env.close()
         return 0
+
+
+def knobs(world: type, chosen: dict[str, Any]) -> str:
+    """A table in Markdown of what can be asked of a world: its constructor's arguments, and what is set.
+
+    Args:
+        world: class of the environment.
+        chosen: keyword arguments that it was made with.
+    """
+    rows = ["| keyword | default | set |", "| --- | --- | --- |"]
+    declared = inspect.signature(world).parameters.values()
+    named = {each.name: each.default for each in declared if each.kind is not inspect.Parameter.VAR_KEYWORD}
+    for name in (*named, *(name for name in chosen if name not in named)):
+        default = named.get(name, inspect.Parameter.empty)
+        shown = "" if default is inspect.Parameter.empty else f"`{default!r}`"
+        rows.append(f"| `{name}` | {shown} | {f'`{chosen[name]!r}`' if name in chosen else ''} |")
+    rest = ", ".join(f"`{name}`" for name in TextEnvKwargs.__annotations__)
+    return "\n".join([*rows, "", f"Every environment takes {rest} too."])
 
 
 def _description(world: type) -> str:

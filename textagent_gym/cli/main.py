@@ -1,9 +1,11 @@
-"""`textagent-gym`: one sub-command a file. What a command needs is imported when it runs, so `--help` is quick."""
+"""`textagent-gym`: one sub-command per file. What a command needs is imported when it runs, so `--help` is quick."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from typing import Annotated
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import tyro
 
@@ -18,19 +20,23 @@ from textagent_gym.cli.play import Play
 from textagent_gym.cli.swe import Swe
 from textagent_gym.cli.verify import Verify
 
-_sub = tyro.conf.subcommand
+
+def _sub(name: str, command: type) -> Any:
+    """A sub-command with its docstring as `--help` shows it."""
+    return tyro.conf.subcommand(name, description=inspect.cleandoc(command.__doc__ or ""))
+
 
 Command = (
-    Annotated[List, _sub("list", description=List.__doc__)]
-    | Annotated[Info, _sub("info", description=Info.__doc__)]
-    | Annotated[Play, _sub("play", description=Play.__doc__)]
-    | Annotated[Demos, _sub("demos", description=Demos.__doc__)]
-    | Annotated[Eval, _sub("eval", description=Eval.__doc__)]
-    | Annotated[Verify, _sub("verify", description=Verify.__doc__)]
-    | Annotated[Export, _sub("export", description=Export.__doc__)]
-    | Annotated[Swe, _sub("swe", description=Swe.__doc__)]
-    | Annotated[Data, _sub("data", description=Data.__doc__)]
-    | Annotated[Cache, _sub("cache", description=Cache.__doc__)]
+    Annotated[List, _sub("list", List)]
+    | Annotated[Info, _sub("info", Info)]
+    | Annotated[Play, _sub("play", Play)]
+    | Annotated[Demos, _sub("demos", Demos)]
+    | Annotated[Eval, _sub("eval", Eval)]
+    | Annotated[Verify, _sub("verify", Verify)]
+    | Annotated[Export, _sub("export", Export)]
+    | Annotated[Swe, _sub("swe", Swe)]
+    | Annotated[Data, _sub("data", Data)]
+    | Annotated[Cache, _sub("cache", Cache)]
 )
 
 
@@ -42,11 +48,15 @@ def main(arguments: list[str] | None = None) -> None:
     from textagent_gym.errors import TextAgentError
     from textagent_gym.terminal import visible
 
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments == ["--version"]:
+        print(f"textagent-gym {version('textagent-gym')}")
+        sys.exit(0)
     try:
         command = tyro.cli(
             Command,
             prog="textagent-gym",
-            description="Text environments with measured difficulty for language agents.",
+            description="Text environments with measured difficulty for language agents. `--version` says which.",
             args=arguments,
         )
         sys.exit(command.run())

@@ -20,7 +20,7 @@ class Play(Chosen):
     task: int | None = None
     """Index of the task; otherwise one is drawn."""
     seed: int | None = None
-    """Of the draw."""
+    """Seed of the draw."""
 
     def run(self) -> int:
         """Play until the episode or the input ends."""
@@ -63,7 +63,9 @@ class Play(Chosen):
                     total += float(reward)
                     console.print(visible(observation), markup=False)
                     if terminated or truncated:
+                        broken = f"The world broke ({info['broken']})" if info.get("broken") else ""
                         ending = "Solved" if info.get("success") else "Out of turns" if truncated else "Lost"
+                        ending = visible(broken) or ending
                         console.print(f"\n{ending} after {info.get('turn')} turns; return {total:.3f}.", style="bold")
                         return 0
             except UnsupportedOperationError as error:

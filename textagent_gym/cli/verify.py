@@ -2,51 +2,72 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verify:
-    """Check a result file: play every recorded action again and compare what happens."""
+    """Check a result file: play every recorded action again and compare what happens.
 
-    file: tyro.conf.Positional[Path]
+    A file made by somebody else chooses nothing that is imported, read or run on this machine: the environment must be
+    registered here, its wrappers must be the suite's, no argument may name a file, a folder or a module, and commands
+    run in a sandbox that keeps them in, or not at all.
+    """
+
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     """Result file that `textagent-gym eval --out` wrote."""
+    set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE")] = field(default=())
+    """Keyword argument of the environment in the place of the file's, such as a folder of data; may be given many
+    times."""
+    trust: bool = False
+    """Whether the file is your own: everything that it asks for is then imported, read and run as it says."""
 
     def run(self) -> int:
-        """Check; 1 if an episode went otherwise."""
+        """Check; 1 if something is not as recorded."""
         from rich.console import Console
 
+        from textagent_gym.cli.environment import parse_settings
         from textagent_gym.cli.progress import bar
-        from textagent_gym.evaluation import load, replay, summarize
+        from textagent_gym.evaluation import load, replay, spec_from_file, summarize
         from textagent_gym.evaluation.records import versions
         from textagent_gym.terminal import visible
 
         console = Console()
         evaluation = load(self.file)
+        spec, notes = spec_from_file(evaluation.spec, trust=self.trust, kwargs=parse_settings(self.set))
+        here = versions(evaluation.env)
         for package, there in evaluation.versions.items():
-            here = versions().get(package)
-            if here != there and package != "python":
-                console.print(visible(f"Made with {package} {there}; here is {here}."), style="yellow", markup=False)
-        played = 0
-        with bar("Replaying", len(evaluation.episodes)) as done:
-
-            def show(_: object) -> None:
-                nonlocal played
-                played += 1
-                done(played)
-
-            mismatches = replay(evaluation, show)
+            if here.get(package) != there and package != "python":
+                notes.append(f"Made with {package} {there}; here is {here.get(package)}.")
+        for note in notes:
+            console.print(visible(note), style="yellow", markup=False, highlight=False, soft_wrap=True)
+        total = len(evaluation.episodes)
+        with bar("Replaying", total) as done:
+            mismatches = replay(evaluation, done, spec=spec)
         for mismatch in mismatches[:20]:
-            text = visible(f"episode {mismatch.episode} ({mismatch.task}): {mismatch.what}")
-            console.print(text, style="red", markup=False)
+            where = "file" if mismatch.episode is None else f"episode {mismatch.episode} ({mismatch.task})"
+            console.print(visible(f"{where}: {mismatch.what}"), style="red", markup=False, soft_wrap=True)
+        broken = sum(bool(episode.broken) for episode in evaluation.episodes)
+        if broken:
+            text = f"{broken} of {total} episodes cannot be checked and are left out: their world broke."
+            console.print(text, style="yellow", soft_wrap=True)
+        different = sum(mismatch.episode is not None for mismatch in mismatches)
+        if different:
+            console.print(f"{different} of {total} episodes went otherwise.", style="bold red")
         if mismatches:
-            console.print(f"{len(mismatches)} of {len(evaluation.episodes)} episodes went otherwise.", style="bold red")
             return 1
-        success = summarize(evaluation.episodes).success
-        console.print(
-            f"All {len(evaluation.episodes)} episodes happened as recorded; success {success}.", style="green"
-        )
+        if broken < total:
+            success = summarize(evaluation.episodes).success
+            agent = visible(evaluation.agent)
+            console.print(
+                f"All {total - broken} episodes happened as recorded; success {success}. That it was {agent!r} who "
+                "acted is the file's word.",
+                style="green",
+                markup=False,
+                soft_wrap=True,
+            )
         return 0

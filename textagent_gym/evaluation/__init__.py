@@ -1,7 +1,10 @@
 """Evaluation that others can check: runs, statistics, result files, replays and a page to look at."""
 
-from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, load, save
+from textagent_gym.evaluation.demonstrations import demonstrate
+from textagent_gym.evaluation.play import Episode, Turn, count_tasks, play
+from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, begin, digest, load, record, save
 from textagent_gym.evaluation.replay import Mismatch, replay
+from textagent_gym.evaluation.report import Row, Transcript, write_report
 from textagent_gym.evaluation.runner import evaluate
 from textagent_gym.evaluation.statistics import (
     Interval,
@@ -11,19 +14,32 @@ from textagent_gym.evaluation.statistics import (
     summarize_by_type,
     wilson_interval,
 )
+from textagent_gym.evaluation.untrusted import spec_from_file
 
 __all__ = [
+    "Episode",
     "EpisodeRecord",
     "Evaluation",
     "Interval",
     "Mismatch",
+    "Row",
     "Summary",
+    "Transcript",
+    "Turn",
+    "begin",
+    "count_tasks",
+    "demonstrate",
+    "digest",
     "evaluate",
     "load",
     "mean_interval",
+    "play",
+    "record",
     "replay",
     "save",
+    "spec_from_file",
     "summarize",
     "summarize_by_type",
     "wilson_interval",
+    "write_report",
 ]

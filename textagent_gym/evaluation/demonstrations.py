@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import gymnasium
 
 from textagent_gym.agents import make_agent
+from textagent_gym.evaluation.play import play_until_whole
+from textagent_gym.evaluation.records import spec_of
 
 
-def demonstrate(
-    env: gymnasium.Env[str, str], options: dict[str, Any], env_id: str, agent: str = "oracle"
-) -> dict[str, Any]:
+def demonstrate(env: gymnasium.Env[str, str], options: dict[str, Any], agent: str = "oracle") -> dict[str, Any]:
     """One episode of an agent as JSON values.
 
     Args:
         env: a `TextEnv`, wrapped or not; what the wrappers show is what is recorded.
-        options: for `reset`, to choose the task.
-        env_id: written into the demonstration.
+        options: options of `reset`, to choose the task.
         agent: "oracle" (knows everything), "expert" (knows what it has read) or another one of `AGENTS`.
 
     Returns:
         `messages` (observations as user, actions as assistant, in turn, beginning with an observation and ending with
-        an action), `task`, `env`, `agent`, `success`, `return` and `complexity`.
+        an action), `task`, `env` (its id), `spec` (its whole spec with wrappers, as text), `agent`, `success`, `return`
+        and `complexity`; `broken` where the world broke four times in a row.
     """
-    player = make_agent(agent, env)
-    observation, beginning = env.reset(options=options)
-    player.reset(0)
-    messages: list[dict[str, str]] = []
-    info, total, ended = beginning, 0.0, False
-    while not ended:
-        action = player.act(observation, info)
-        messages += [{"role": "user", "content": observation}, {"role": "assistant", "content": action}]
-        observation, reward, terminated, truncated, info = env.step(action)
-        total += float(reward)
-        ended = terminated or truncated
+    episode = play_until_whole(env, make_agent(agent, env), options=options)
+    complexity = episode.beginning.get("complexity")
     return {
-        "messages": messages,
-        "task": info["task"],
-        "env": env_id,
-        "agent": agent,
-        "success": info["success"],
-        "return": total,
-        "complexity": beginning["complexity"].to_dict(),
+        "messages": episode.messages,
+        "task": episode.info.get("task", ""),
+        **settings(env, agent),
+        "success": episode.success,
+        "return": episode.total_reward,
+        "complexity": None if complexity is None else complexity.to_dict(),
+        **({"broken": episode.broken} if episode.broken else {}),
     }
+
+
+def settings(env: gymnasium.Env[str, str], agent: str) -> dict[str, str]:
+    """What two demonstrations must have in common to stand in one file."""
+    spec = spec_of(env)
+    return {"env": spec["id"], "spec": json.dumps(spec, sort_keys=True), "agent": agent}

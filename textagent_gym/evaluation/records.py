@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import platform
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
@@ -11,9 +11,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.errors import InvalidOptionError
+import gymnasium
 
-FORMAT = "textagent-gym evaluation 1"
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.play import Episode
+from textagent_gym.files import whole_file
+from textagent_gym.registration import world_of
+
+FORMAT = "textagent-gym evaluation 2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +27,19 @@ class EpisodeRecord:
 
     Attributes:
         task: id of the task.
-        seed: of the agent, and of the environment's `reset`.
-        actions: in order.
-        rewards: of each action.
-        success, terminated, truncated: how it ended.
+        seed: seed of the agent and of the environment's reset.
+        actions: every action, in order.
+        rewards: reward of each action.
+        success, terminated, truncated: how the environment ended the episode.
         invalid_actions: number of actions that were not valid.
-        task_type: what sort of task it was, in worlds that have several.
+        task_type: sort of the task, in worlds that have several.
+        score: the world's own measure at the end, 0 to 1; `None` where it has none, or none was kept.
+        complexity: measurements of the task; `None` where none were kept.
+        broken: why the world broke, "" if it did not; such an episode counts neither as won nor as lost.
+        stopped: why the agent stopped before the environment ended the episode, such as "context"; "" if it did not.
+        observations: digest of everything that the agent read (see `digest`).
+        seconds: time that the episode took.
+        tokens: tokens that the agent's model wrote; `None` if they were not counted.
     """
 
     task: str
@@ -39,6 +51,13 @@ class EpisodeRecord:
     truncated: bool
     invalid_actions: int = 0
     task_type: str = ""
+    score: float | None = None
+    complexity: dict[str, Any] | None = None
+    broken: str = ""
+    stopped: str = ""
+    observations: str = ""
+    seconds: float = field(default=0.0, compare=False)
+    tokens: int | None = None
 
     @property
     def turns(self) -> int:
@@ -51,38 +70,146 @@ class EpisodeRecord:
         return sum(self.rewards)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """The episodes of one agent in one environment, and what is needed to play them again."""
+    """The episodes of one agent in one environment, and what is needed to play them again.
+
+    Attributes:
+        agent: name of the agent.
+        spec: the environment's `EnvSpec` as JSON, with its keyword arguments and its wrappers.
+        split: split of the tasks.
+        seed: seed of each task's first episode; the next one has the next seed.
+        tasks: number of tasks, from the first of the split on.
+        repeats: episodes per task.
+        episodes: what was played, task by task.
+        versions: versions of Python and of the packages that decide what happens in an episode.
+        details: what else is known of the agent: model, revision, prompt, sampling.
+    """
 
     agent: str
-    env: str
-    kwargs: dict[str, Any]
+    spec: dict[str, Any]
     split: str
-    episodes: tuple[EpisodeRecord, ...]
+    seed: int
+    tasks: int
+    repeats: int
+    episodes: tuple[EpisodeRecord, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def env(self) -> str:
+        """Id of the environment."""
+        return str(self.spec["id"])
 
 
-def versions() -> dict[str, str]:
-    """Of Python and of the packages that decide what happens in an episode."""
-    found = {"python": platform.python_version()}
-    for package in ("textagent-gym", "gymnasium", "textworld", "jericho", "alfworld"):
+def begin(
+    env: gymnasium.Env[Any, Any],
+    agent: str,
+    *,
+    tasks: int,
+    repeats: int = 1,
+    seed: int = 0,
+    details: dict[str, Any] | None = None,
+) -> Evaluation:
+    """An evaluation without episodes yet.
+
+    Args:
+        env: environment that is played, with all its wrappers.
+        agent, tasks, repeats, seed, details: see `Evaluation`.
+
+    Raises:
+        InvalidOptionError: the environment cannot be made again from what JSON can hold.
+    """
+    spec = spec_of(env)
+    split = str(getattr(env.unwrapped, "split", ""))
+    return Evaluation(
+        agent=agent,
+        spec=spec,
+        split=split,
+        seed=seed,
+        tasks=tasks,
+        repeats=repeats,
+        versions=versions(spec["id"]),
+        details=dict(details or {}),
+    )
+
+
+def spec_of(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
+    """The spec of an environment as JSON values, wrappers included.
+
+    Raises:
+        InvalidOptionError: it was not made by `gymnasium.make`, a wrapper does not record its arguments, or an argument
+            is no JSON value.
+    """
+    spec = env.spec
+    if spec is None:
+        raise InvalidOptionError(f"{env} was not made by gymnasium.make, so nobody else could make it again")
+    for wrapper in spec.additional_wrappers:
+        if wrapper.kwargs is None:
+            raise InvalidOptionError(
+                f"the wrapper {wrapper.name} does not record its arguments: let it inherit "
+                "gymnasium.utils.RecordConstructorArgs"
+            )
+    try:
+        data: dict[str, Any] = json.loads(spec.to_json())
+    except (TypeError, ValueError) as error:
+        raise InvalidOptionError(f"the arguments of {spec.id} cannot be written as JSON: {error}") from error
+    return data
+
+
+def record(episode: Episode, seed: int) -> EpisodeRecord:
+    """What is kept of an episode that was played with a seed."""
+    complexity = episode.beginning.get("complexity")
+    score = episode.info.get("score")
+    return EpisodeRecord(
+        task=str(episode.info.get("task", "")),
+        seed=seed,
+        actions=tuple(turn.action for turn in episode.turns),
+        rewards=tuple(turn.reward for turn in episode.turns),
+        success=episode.success,
+        terminated=episode.terminated,
+        truncated=episode.truncated,
+        invalid_actions=sum(not turn.valid for turn in episode.turns),
+        task_type=str(episode.info.get("task_type", "")),
+        score=None if score is None else float(score),
+        complexity=None if complexity is None else complexity.to_dict(),
+        broken=episode.broken,
+        stopped="context" if episode.stopped else "",
+        observations=digest(episode.observations),
+        seconds=round(episode.seconds, 3),
+    )
+
+
+def digest(observations: Iterable[Any]) -> str:
+    """A digest of what an agent has read, in order: text, or any JSON value.
+
+    >>> digest(["You are in a kitchen.", "Taken."])[:16]
+    '97b5b3d1ce681e40'
+    """
+    text = hashlib.sha256()
+    for observation in observations:
+        text.update(json.dumps(observation, sort_keys=True).encode() + b"\n")
+    return text.hexdigest()
+
+
+def versions(env_id: str) -> dict[str, str]:
+    """Versions of Python, of this suite and of the packages that a world's table entry names."""
+    known = {"python": platform.python_version()}
+    world = world_of(env_id)
+    for package in ("textagent-gym", "gymnasium", *(world.packages if world is not None else ())):
         try:
-            found[package] = version(package)
+            known[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return known
 
 
-def save(evaluation: Evaluation, path: Path) -> None:
-    """Write a result file: a header line and a line an episode, as JSON. It appears as a whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    with open(temporary, "w", encoding="utf-8") as file:
+def save(evaluation: Evaluation, path: str | Path) -> None:
+    """Write a result file: a header line and one line per episode, as JSON. It appears as a whole or not at all."""
+    with whole_file(Path(path)) as file:
         file.write(header(evaluation) + "\n")
         for episode in evaluation.episodes:
             file.write(line(episode) + "\n")
-    os.replace(temporary, path)
 
 
 def header(evaluation: Evaluation) -> str:
@@ -96,26 +223,75 @@ def line(episode: EpisodeRecord) -> str:
     return json.dumps(asdict(episode), sort_keys=True)
 
 
-def load(path: Path) -> Evaluation:
+def load(path: str | Path) -> Evaluation:
     """Read a result file.
 
     Raises:
-        InvalidOptionError: it is none, or a line of it is damaged.
+        InvalidOptionError: the file is another one, or a line of it is damaged.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidOptionError(f"{path} cannot be read: {error}") from error
     try:
         head = json.loads(lines[0])
         if head.pop("format") != FORMAT:
             raise ValueError("another format")
-        return Evaluation(episodes=tuple(_episodes(lines[1:])), **head)
-    except (IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
+        evaluation = Evaluation(episodes=tuple(read_record(json.loads(text)) for text in lines[1:]), **head)
+        _check(evaluation, _HEADER)
+        if not isinstance(evaluation.spec.get("id"), str):
+            raise ValueError("the spec has no id")
+        return evaluation
+    except (IndexError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InvalidOptionError(f"{path} is no result file of {FORMAT!r}: {error!r}") from error
 
 
-def _episodes(lines: Iterable[str]) -> Iterable[EpisodeRecord]:
-    for text in lines:
-        data = json.loads(text)
-        yield EpisodeRecord(**{**data, "actions": tuple(data["actions"]), "rewards": tuple(data["rewards"])})
+def read_record(data: dict[str, Any]) -> EpisodeRecord:
+    """The episode of a line.
+
+    Raises:
+        TypeError, ValueError, KeyError: it is not one.
+    """
+    episode = EpisodeRecord(**{**data, "actions": tuple(data["actions"]), "rewards": tuple(data["rewards"])})
+    _check(episode, _EPISODE)
+    if not all(isinstance(action, str) for action in episode.actions):
+        raise TypeError("an action is no text")
+    if not all(isinstance(reward, float) for reward in episode.rewards):
+        raise TypeError("a reward is no number")
+    return episode
+
+
+_HEADER: dict[str, type | tuple[type, ...]] = {
+    "agent": str,
+    "spec": dict,
+    "split": str,
+    "seed": int,
+    "tasks": int,
+    "repeats": int,
+    "versions": dict,
+    "details": dict,
+}
+_EPISODE: dict[str, type | tuple[type, ...]] = {
+    "task": str,
+    "seed": int,
+    "success": bool,
+    "terminated": bool,
+    "truncated": bool,
+    "invalid_actions": int,
+    "task_type": str,
+    "score": (float, type(None)),
+    "complexity": (dict, type(None)),
+    "broken": str,
+    "stopped": str,
+    "observations": str,
+    "seconds": (float, int),
+    "tokens": (int, type(None)),
+}
+
+
+def _check(data: Any, kinds: dict[str, type | tuple[type, ...]]) -> None:
+    """Raise `TypeError` for a field of another type: a file may hold anything."""
+    for name, kind in kinds.items():
+        value = getattr(data, name)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+            raise TypeError(f"{name} is {value!r}")

@@ -4,57 +4,138 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
-from textagent_gym.evaluation.records import EpisodeRecord, Evaluation
+from textagent_gym.errors import TextAgentError
+from textagent_gym.evaluation.play import Episode, play_until_whole
+from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, record
+from textagent_gym.evaluation.untrusted import spec_from_file
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """An episode that went otherwise when it was played again."""
+    """Something in a result file that is not what happens here.
 
-    episode: int
+    Attributes:
+        episode: position of the episode in the file, from 0; `None` for the file as a whole.
+        task: id of its task; "" for the file as a whole.
+        what: what is different, in words.
+    """
+
+    episode: int | None
     task: str
     what: str
 
 
-def replay(evaluation: Evaluation, progress: Callable[[EpisodeRecord], None] | None = None) -> list[Mismatch]:
-    """Play every recorded action again and compare rewards and ending; an empty list says that the file is right.
+class _Recorded:
+    """Does what was recorded, and stops where the record ends."""
+
+    name = "recorded"
+
+    def __init__(self, actions: tuple[str, ...]) -> None:
+        self._actions = actions
+        self._next = 0
+
+    def reset(self, seed: int) -> None:
+        """Begin with the first action again."""
+        self._next = 0
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | None:
+        """The next recorded action."""
+        if self._next == len(self._actions):
+            return None
+        self._next += 1
+        return self._actions[self._next - 1]
+
+
+def replay(
+    evaluation: Evaluation, progress: Callable[[int], None] | None = None, *, spec: EnvSpec | None = None
+) -> list[Mismatch]:
+    """Play every recorded action again and compare; an empty list says that the file is right.
+
+    Every task must be there, in the order of the split, as often as the header says. Who acted, `seconds` and `tokens`
+    cannot be checked; nor can an episode whose world broke, which counts neither as won nor as lost.
 
     Args:
-        evaluation: what to check.
-        progress: called after each episode.
+        evaluation: file to check.
+        progress: called with the number of episodes checked so far.
+        spec: environment to play in; by default the file's own, as far as it is safe to make (see `spec_from_file`).
+
+    Raises:
+        InvalidOptionError: the environment cannot be made, or should not be for a file of somebody else.
     """
-    env = gymnasium.make(evaluation.env, **evaluation.kwargs)
-    mismatches = []
+    if spec is None:
+        spec, _ = spec_from_file(evaluation.spec)
+    env: gymnasium.Env[str, str] = gymnasium.make(spec)
+    mismatches = [Mismatch(None, "", what) for what in _gaps(evaluation, str(getattr(env.unwrapped, "split", "")))]
     try:
-        for number, record in enumerate(evaluation.episodes):
-            what = _difference(env, record)
+        for number, expected in enumerate(evaluation.episodes):
+            index, repeat = divmod(number, max(1, evaluation.repeats))
+            if expected.broken:
+                what = ""
+            elif expected.seed != evaluation.seed + repeat:
+                what = f"its seed is {expected.seed}, not {evaluation.seed + repeat}"
+            else:
+                what = _difference(env, expected, index, compare_texts=not spec.nondeterministic)
             if what:
-                mismatches.append(Mismatch(number, record.task, what))
+                mismatches.append(Mismatch(number, expected.task, what))
             if progress is not None:
-                progress(record)
+                progress(number + 1)
     finally:
         env.close()
     return mismatches
 
 
-def _difference(env: gymnasium.Env[str, str], record: EpisodeRecord) -> str:
+def _gaps(evaluation: Evaluation, split: str) -> list[str]:
+    """What is wrong with the file as a whole."""
+    gaps = []
+    asked = evaluation.tasks * evaluation.repeats
+    if evaluation.tasks < 1 or evaluation.repeats < 1:
+        gaps.append(f"{evaluation.tasks} tasks with {evaluation.repeats} episodes each are no evaluation")
+    elif len(evaluation.episodes) != asked:
+        gaps.append(f"{len(evaluation.episodes)} episodes are recorded, and {asked} were asked for")
+    if evaluation.split != split:
+        gaps.append(f"split {evaluation.split!r} is recorded, and the environment plays {split!r}")
+    return gaps
+
+
+def _difference(env: gymnasium.Env[str, str], expected: EpisodeRecord, index: int, *, compare_texts: bool) -> str:
     """What went otherwise, in words; empty if nothing did."""
-    if len(record.actions) != len(record.rewards) or not record.actions:
-        return f"{len(record.actions)} actions but {len(record.rewards)} rewards are recorded"
-    _, info = env.reset(seed=record.seed, options={"task": record.task})
-    ended, invalid = (False, False), 0
-    for turn, (action, reward) in enumerate(zip(record.actions, record.rewards, strict=True), start=1):
-        if any(ended):
-            return f"the episode ended after {turn - 1} actions, and {len(record.actions)} are recorded"
-        _, found, terminated, truncated, info = env.step(action)
-        ended = (terminated, truncated)
-        invalid += not info.get("valid_action", True)
-        if float(found) != reward:
-            return f"action {turn} earned {found}, and {reward} is recorded"
-    expected = (record.terminated, record.truncated, record.success, record.invalid_actions)
-    if (*ended, bool(info.get("success", False)), invalid) != expected:
-        return f"it ended with terminated, truncated = {ended} and success = {info.get('success')}, not as recorded"
+    if len(expected.actions) != len(expected.rewards) or not (expected.actions or expected.stopped):
+        return f"{len(expected.actions)} actions but {len(expected.rewards)} rewards are recorded"
+    agent = _Recorded(expected.actions)
+    try:
+        episode = play_until_whole(env, agent, options={"task_index": index}, seed=expected.seed)
+    except (TextAgentError, gymnasium.error.Error) as error:
+        return f"it cannot be played: {error}"
+    if episode.broken:
+        return f"it could not be checked: {episode.broken}"
+    return _difference_of(episode, expected, compare_texts=compare_texts)
+
+
+def _difference_of(episode: Episode, expected: EpisodeRecord, *, compare_texts: bool) -> str:
+    """What an episode has that its record has not, in words."""
+    now = record(episode, expected.seed)
+    for turn, (reward, recorded) in enumerate(zip(now.rewards, expected.rewards, strict=False), start=1):
+        if reward != recorded:
+            return f"action {turn} earned {reward}, and {recorded} is recorded"
+    if now.turns < expected.turns:
+        return f"the episode ended after {now.turns} actions, and {expected.turns} are recorded"
+    if bool(now.stopped) != bool(expected.stopped):
+        return (
+            "it had not ended after the last action"
+            if now.stopped
+            else f"it is recorded as stopped ({expected.stopped}), and had ended"
+        )
+    names = ["task", "task_type", "success", "terminated", "truncated", "invalid_actions"]
+    names += [name for name in ("score", "complexity") if getattr(expected, name) is not None]
+    for name in names:
+        there, here = getattr(expected, name), getattr(now, name)
+        if there != here:
+            return f"{name} is {here!r}, and {there!r} is recorded"
+    if compare_texts and expected.observations != now.observations:
+        return "the agent read something else than is recorded"
     return ""

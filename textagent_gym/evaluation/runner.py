@@ -1,131 +1,162 @@
-"""Play an agent in an environment, task by task, and keep what happened. A run that was stopped goes on."""
+"""Play an agent in an environment, task by task, and keep what happened. A run that was stopped resumes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
-from textagent_gym.core import TextEnv
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, header, line, save, versions
+from textagent_gym.evaluation.play import count_tasks, play_until_whole
+from textagent_gym.evaluation.records import (
+    EpisodeRecord,
+    Evaluation,
+    begin,
+    header,
+    line,
+    load,
+    read_record,
+    record,
+    save,
+)
+from textagent_gym.files import part_of, write_whole
 
 
 def evaluate(
-    env_id: str,
+    env: str | EnvSpec | gymnasium.Env[str, str],
     agent: str | Callable[[gymnasium.Env[str, str]], Agent],
     *,
     tasks: int = 100,
     episodes: int = 1,
     seed: int = 0,
     kwargs: dict[str, Any] | None = None,
-    path: Path | None = None,
-    progress: Callable[[EpisodeRecord], None] | None = None,
+    path: str | Path | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Evaluation:
     """Play the first tasks of a split.
 
     Args:
-        env_id: of an environment of this suite or built on it.
-        agent: a name out of `AGENTS`, or a function that makes an agent for the environment.
-        tasks: play the first so many tasks of the split (all of them, if it has fewer).
+        env: id or spec of an environment of this suite or built on it, or such an environment itself, with wrappers
+            that record their arguments; it stays open.
+        agent: a name out of `AGENTS`, or a function that makes an agent for the environment. Its `name` is recorded,
+            and its `details` if it has some (model, revision, prompt, sampling).
+        tasks: number of tasks, from the first of the split on (all of them, if it has fewer).
         episodes: times that each task is played, with different seeds.
-        seed: of the first episode of each task.
+        seed: seed of the first episode of each task.
         kwargs: keyword arguments of the environment; `split` among them says which tasks.
         path: result file. Episodes are added to `<path>.part` as they end, and a run that was stopped takes them from
-            there; the file itself appears when the run is complete.
-        progress: called with each episode, those taken from an earlier run included.
+            there; the file itself appears when the run is complete. A complete file of the same evaluation is returned
+            as it is.
+        progress: called with the number of episodes finished so far, those of an earlier run included.
+
+    Returns:
+        the evaluation. An episode whose world broke four times in a row says so in `broken`.
 
     Raises:
         InvalidOptionError: the environment is not a `TextEnv`, or `path` holds another evaluation.
     """
     if tasks < 1 or episodes < 1:
         raise InvalidOptionError(f"tasks and episodes must be at least 1, got {tasks} and {episodes}")
-    env = gymnasium.make(env_id, **(kwargs or {}))
+    with ExitStack() as stack:
+        if isinstance(env, gymnasium.Env):
+            if kwargs:
+                raise InvalidOptionError("kwargs is for an id or a spec; this environment has been made already")
+            played = env
+        else:
+            played = stack.enter_context(closing(gymnasium.make(env, **(kwargs or {}))))
+        player = make_agent(agent, played) if isinstance(agent, str) else agent(played)
+        empty = begin(
+            played,
+            getattr(player, "name", type(player).__name__),
+            tasks=count_tasks(played, tasks),
+            repeats=episodes,
+            seed=seed,
+            details=getattr(player, "details", None),
+        )
+        target = None if path is None else Path(path)
+        complete = _complete(target, empty)
+        records = _resumed(target, empty)
+        if complete is not None:
+            return complete
+        keys = [(index, repeat) for index in range(empty.tasks) for repeat in range(episodes)]
+        for done, (index, repeat) in enumerate(keys, start=1):
+            if (index, repeat) not in records:
+                episode = play_until_whole(played, player, options={"task_index": index}, seed=seed + repeat)
+                records[index, repeat] = record(episode, seed + repeat)
+                if target is not None:
+                    with open(part_of(target), "a", encoding="utf-8") as file:
+                        file.write(_keyed(index, repeat, records[index, repeat]))
+            if progress is not None:
+                progress(done)
+        evaluation = replace(empty, episodes=tuple(records[key] for key in keys))
+        if target is not None:
+            save(evaluation, target)
+            part_of(target).unlink(missing_ok=True)
+        return evaluation
+
+
+def _complete(target: Path | None, empty: Evaluation) -> Evaluation | None:
+    """What the file holds, if it holds this evaluation.
+
+    Raises:
+        InvalidOptionError: it holds something else, which is not overwritten.
+    """
+    if target is None or not target.exists():
+        return None
     try:
-        base = env.unwrapped
-        if not isinstance(base, TextEnv):
-            raise InvalidOptionError(f"{env_id} is no text environment of this suite, so its tasks cannot be counted")
-        player = make_agent(agent, env) if isinstance(agent, str) else agent(env)
-        size = base.tasks.size(base.split)
-        count = tasks if size is None else min(tasks, size)
-        empty = Evaluation(player.name, env_id, dict(kwargs or {}), base.split, (), versions())
-        part = None if path is None else path.with_name(path.name + ".part")
-        records = _resume(part, empty) if part is not None else {}
-        for index in range(count):
-            for repeat in range(episodes):
-                key = f"{index}/{repeat}"
-                if key not in records:
-                    records[key] = play(env, player, {"task_index": index}, seed + repeat)
-                    if part is not None:
-                        _append(part, empty, key, records[key])
-                if progress is not None:
-                    progress(records[key])
-        ordered = (records[f"{index}/{repeat}"] for index in range(count) for repeat in range(episodes))
-        evaluation = Evaluation(empty.agent, env_id, empty.kwargs, empty.split, tuple(ordered), empty.versions)
-    finally:
-        env.close()
-    if path is not None:
-        save(evaluation, path)
+        evaluation = load(target)
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"{target} is there already, and is not overwritten ({error})") from error
+    _check_same(target, header(replace(evaluation, episodes=())), empty)
     return evaluation
 
 
-def play(env: gymnasium.Env[str, str], agent: Agent, options: dict[str, Any], seed: int) -> EpisodeRecord:
-    """Play one episode."""
-    observation, info = env.reset(seed=seed, options=options)
-    agent.reset(seed)
-    actions: list[str] = []
-    rewards: list[float] = []
-    invalid = 0
-    while True:
-        actions.append(agent.act(observation, info))
-        observation, reward, terminated, truncated, info = env.step(actions[-1])
-        rewards.append(float(reward))
-        invalid += not info.get("valid_action", True)
-        if terminated or truncated:
-            success = bool(info.get("success", False))
-            return EpisodeRecord(
-                task=info["task"],
-                seed=seed,
-                actions=tuple(actions),
-                rewards=tuple(rewards),
-                success=success,
-                terminated=terminated,
-                truncated=truncated,
-                invalid_actions=invalid,
-                task_type=info["task_type"],
-            )
-
-
-def _resume(part: Path, empty: Evaluation) -> dict[str, EpisodeRecord]:
-    """The episodes of an earlier run of the same evaluation."""
-    if not part.is_file():
+def _resumed(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], EpisodeRecord]:
+    """The episodes of an earlier run of the same evaluation; its file is mended, or begun."""
+    if target is None or target.exists():
         return {}
-    lines = part.read_text(encoding="utf-8").splitlines()
-    if not lines:
-        return {}
-    if lines[0] != header(empty):
-        raise InvalidOptionError(f"{part} holds the beginning of another evaluation; delete it or choose another file")
-    return dict(_keyed(lines[1:]))
+    part, records = part_of(target), {}
+    if part.is_file():
+        lines = part.read_text(encoding="utf-8", errors="replace").splitlines()
+        if lines:
+            _check_same(part, lines[0], empty)
+        records = dict(_read(lines[1:]))
+    write_whole(part, header(empty) + "\n" + "".join(_keyed(*key, kept) for key, kept in records.items()))
+    return records
 
 
-def _keyed(lines: Iterable[str]) -> Iterable[tuple[str, EpisodeRecord]]:
+def _check_same(path: Path, head: str, empty: Evaluation) -> None:
+    """Raise `InvalidOptionError` naming what differs between a file's header and an evaluation."""
+    wanted = header(empty)
+    if head == wanted:
+        return
+    try:
+        there, here = json.loads(head), json.loads(wanted)
+        names = ", ".join(sorted(name for name in here if there.get(name) != here[name]))
+    except (ValueError, AttributeError):
+        names = "header"
+    raise InvalidOptionError(f"{path} holds another evaluation (different: {names}); delete it or choose another file")
+
+
+def _keyed(index: int, repeat: int, episode: EpisodeRecord) -> str:
+    """The line of an episode in the file of an unfinished run."""
+    return json.dumps({"key": [index, repeat], "episode": json.loads(line(episode))}) + "\n"
+
+
+def _read(lines: Sequence[str]) -> Iterator[tuple[tuple[int, int], EpisodeRecord]]:
     for text in lines:
         try:
             data = json.loads(text)
-        except ValueError:
+            index, repeat = data["key"]
+            episode = read_record(data["episode"])
+        except (ValueError, TypeError, KeyError):
             continue  # A line cut by a kill; its episode is played again.
-        key = data.pop("key")
-        yield key, EpisodeRecord(**{**data, "actions": tuple(data["actions"]), "rewards": tuple(data["rewards"])})
-
-
-def _append(part: Path, empty: Evaluation, key: str, record: EpisodeRecord) -> None:
-    part.parent.mkdir(parents=True, exist_ok=True)
-    fresh = not part.is_file() or part.stat().st_size == 0
-    with open(part, "a", encoding="utf-8") as file:
-        if fresh:
-            file.write(header(empty) + "\n")
-        file.write(json.dumps({"key": key, **json.loads(line(record))}) + "\n")
+        if not episode.broken:  # What broke is tried again.
+            yield (index, repeat), episode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, isfinite, sqrt
 from statistics import NormalDist, fmean, stdev
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,8 @@ class Interval:
     high: float
 
     def __str__(self) -> str:
+        if not isfinite(self.high - self.low):
+            return f"{self.mean:.3f} [n/a]"
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def overlaps(self, other: Interval) -> bool:
@@ -36,11 +38,15 @@ class Summary:
     """What an evaluation says of an agent.
 
     Attributes:
-        episodes, tasks: how many were played, and on how many different tasks.
+        episodes: number of episodes that count.
+        tasks: number of different tasks among them.
         success: share of the episodes that reached the goal.
-        total_reward: mean return of an episode.
-        turns: mean number of actions of an episode.
+        total_reward: mean return per episode.
+        turns: mean number of actions per episode.
         invalid: share of the actions that were not valid.
+        score: mean of the world's own measure per episode; `None` where it has none.
+        broken: number of episodes whose world broke, which count neither as won nor as lost.
+        stopped: number of episodes that the agent stopped, its context being full; they count as lost.
     """
 
     episodes: int
@@ -49,6 +55,9 @@ class Summary:
     total_reward: Interval
     turns: Interval
     invalid: float
+    score: Interval | None = None
+    broken: int = 0
+    stopped: int = 0
 
 
 def wilson_interval(successes: int, trials: int) -> Interval:
@@ -61,23 +70,30 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     """
     if trials < 1 or not 0 <= successes <= trials:
         raise ValueError(f"{successes} successes of {trials} trials are no proportion")
-    share, z2 = successes / trials, _Z * _Z
+    return _wilson(successes / trials, trials)
+
+
+def _wilson(share: float, trials: int) -> Interval:
+    z2 = _Z * _Z
     centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
     half = _Z * sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials)) / (1 + z2 / trials)
     return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """95% interval of a mean of independent values, by the normal approximation (for 30 values or more)."""
+    """95% interval of a mean of independent values, by the normal approximation (for 30 values or more).
+
+    It is unbounded for a single value, of whose spread nothing is known.
+    """
     mean = fmean(values)
-    half = _Z * stdev(values) / sqrt(len(values)) if len(values) > 1 else float("inf")
+    half = _Z * stdev(values) / sqrt(len(values)) if len(values) > 1 else inf
     return Interval(mean, mean - half, mean + half)
 
 
 def summarize_by_type(episodes: Sequence[EpisodeRecord]) -> dict[str, Summary]:
     """Summaries by type of task, sorted by name; empty where all tasks are of one type."""
     by_type: dict[str, list[EpisodeRecord]] = {}
-    for episode in episodes:
+    for episode in (episode for episode in episodes if not episode.broken):
         by_type.setdefault(episode.task_type, []).append(episode)
     return {name: summarize(by_type[name]) for name in sorted(by_type)} if len(by_type) > 1 else {}
 
@@ -87,10 +103,16 @@ def summarize(episodes: Sequence[EpisodeRecord]) -> Summary:
 
     Episodes of the same task are not independent, so where a task was played several times, the tasks' means are the
     independent values (clustered standard errors: Miller, 2024, "Adding Error Bars to Evals", arXiv 2411.00640,
-    section 2.2, for clusters of equal size). Where each was played once, success has a Wilson interval.
+    section 2.2, for clusters of equal size). Where each was played once, success has a Wilson interval; where all
+    tasks have the same share of successes, so that there is no spread to go by, one of as many trials as tasks.
+
+    Raises:
+        ValueError: no episode counts.
     """
+    broken = sum(bool(episode.broken) for episode in episodes)
+    episodes = [episode for episode in episodes if not episode.broken]
     if not episodes:
-        raise ValueError("no episodes to summarize")
+        raise ValueError(f"no episodes to summarize ({broken} whose world broke)")
     by_task: dict[str, list[EpisodeRecord]] = {}
     for episode in episodes:
         by_task.setdefault(episode.task, []).append(episode)
@@ -98,8 +120,13 @@ def summarize(episodes: Sequence[EpisodeRecord]) -> Summary:
     if all(len(cluster) == 1 for cluster in clusters):
         success = wilson_interval(sum(episode.success for episode in episodes), len(episodes))
     else:
-        found = mean_interval([fmean(episode.success for episode in cluster) for cluster in clusters])
-        success = Interval(found.mean, max(0.0, found.low), min(1.0, found.high))
+        shares = [fmean(episode.success for episode in cluster) for cluster in clusters]
+        if len(set(shares)) == 1:
+            success = _wilson(shares[0], len(clusters))
+        else:
+            spread = mean_interval(shares)
+            success = Interval(spread.mean, max(0.0, spread.low), min(1.0, spread.high))
+    scores = [[episode.score for episode in cluster if episode.score is not None] for cluster in clusters]
     actions = sum(episode.turns for episode in episodes)
     return Summary(
         episodes=len(episodes),
@@ -108,4 +135,7 @@ def summarize(episodes: Sequence[EpisodeRecord]) -> Summary:
         total_reward=mean_interval([fmean(episode.total_reward for episode in cluster) for cluster in clusters]),
         turns=mean_interval([fmean(episode.turns for episode in cluster) for cluster in clusters]),
         invalid=sum(episode.invalid_actions for episode in episodes) / max(1, actions),
+        score=mean_interval([fmean(cluster) for cluster in scores]) if all(scores) else None,
+        broken=broken,
+        stopped=sum(bool(episode.stopped) for episode in episodes),
     )

@@ -21,6 +21,7 @@ from textagent_gym.errors import WorldBrokenError
 from textagent_gym.sandbox import visible
 from textagent_gym.sandbox.seccomp import seccomp_filter
 from textagent_gym.sandbox.tree import is_path
+from textagent_gym.texts import notice
 
 ROOT = "/testbed"
 """Where the repository lies, in every sandbox that has a file system of its own."""
@@ -318,8 +319,7 @@ class _Ends:
 
     def text(self) -> str:
         if self._left_out:
-            middle = f"\n[... {self._left_out} bytes left out ...]\n".encode()
-            return (self._head + middle + self._tail).decode(errors="replace")
+            return (self._head + notice(self._left_out, "bytes").encode() + self._tail).decode(errors="replace")
         return (self._head + self._tail).decode(errors="replace")
 
 

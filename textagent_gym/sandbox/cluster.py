@@ -16,7 +16,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.cache import cache_folder, made_whole
+from textagent_gym.errors import MissingDependencyError
+from textagent_gym.files import cache_folder, whole_folder, write_whole
 from textagent_gym.sandbox.base import (
     Changes,
     Limits,
@@ -50,7 +51,7 @@ class RaySandbox(Sandbox):
         try:
             import ray
         except ImportError as error:
-            raise SandboxError('the package ray is missing: pip install "textagent-gym[ray]"') from error
+            raise MissingDependencyError("ray", "ray") from error
         self._ray = ray
         self._digests: dict[Path, tuple[int, str]] = {}
         try:
@@ -147,7 +148,7 @@ class Host:
 
     def store(self, name: str, data: bytes) -> None:
         """Keep a layer."""
-        with made_whole(self._folder / name) as part, tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        with whole_folder(self._folder / name) as part, tarfile.open(fileobj=io.BytesIO(data)) as tar:
             tar.extractall(part, filter="tar")
 
     def begin(self, layers: Sequence[str], environment: Mapping[str, str], image: str) -> None:
@@ -179,10 +180,7 @@ class Host:
         """A file that holds a program."""
         path = self._folder.parent / "programs" / f"{hashlib.sha256(program).hexdigest()[:16]}.py"
         if not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(f".{os.getpid()}.part")
-            part.write_bytes(program)
-            part.replace(path)
+            write_whole(path, program.decode())
         return path
 
     def close(self) -> None:

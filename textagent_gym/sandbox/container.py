@@ -27,7 +27,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textagent_gym.cache import cache_folder
+from textagent_gym.errors import MissingDependencyError
+from textagent_gym.files import cache_folder
 from textagent_gym.sandbox import keeper, seccomp, tree
 from textagent_gym.sandbox.base import (
     ROOT,
@@ -416,7 +417,7 @@ def _connect(engine: str, process: int) -> docker.DockerClient:
     try:
         import docker
     except ImportError as error:
-        raise SandboxError('the package docker is missing: pip install "textagent-gym[docker]"') from error
+        raise MissingDependencyError("docker", "docker") from error
     try:
         if engine == "docker":
             client = docker.from_env(timeout=_SECONDS)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from textagent_gym.cache import cache_folder
+from textagent_gym.files import cache_folder
 from textagent_gym.sandbox import tree
 from textagent_gym.sandbox.base import (
     ROOT,

@@ -12,8 +12,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from textagent_gym.cache import made_whole
-from textagent_gym.sandbox.base import SandboxError
+from textagent_gym.errors import MissingDependencyError
+from textagent_gym.files import whole_folder
 
 TOOLS = "/opt/textagent"
 """Where the toolbox lies, in every sandbox that has a file system of its own."""
@@ -30,17 +30,17 @@ def toolbox(parent: Path) -> Path:
     """A folder with copies of pytest and what it needs, made below `parent` when it is first asked for.
 
     Raises:
-        SandboxError: pytest is not installed here.
+        MissingDependencyError: pytest is not installed here.
     """
     try:
         packages = [distribution(name) for name in _PACKAGES]
     except PackageNotFoundError as error:
-        raise SandboxError(f'{error.name} is missing: pip install "textagent-gym[swe]"') from error
+        raise MissingDependencyError(str(error.name), "swe") from error
     versions = " ".join(f"{package.name}-{package.version}" for package in packages) + sys.version
     folder = parent / f"toolbox-{hashlib.sha256(versions.encode()).hexdigest()[:12]}"
     if folder.is_dir():
         return folder
-    with made_whole(folder) as part:
+    with whole_folder(folder) as part:
         for package in packages:
             for file in package.files or ():
                 if ".." not in file.parts and "__pycache__" not in file.parts:

@@ -3,7 +3,7 @@
 The examples play `lights/Lights-v0`, the sample world of the page on adding a world; any id will do.
 """
 
-from textagent_gym.wrappers.hints import IDLE_ACTIONS, AdmissibleActionHints
+from textagent_gym.wrappers.hints import AdmissibleActionHints
 from textagent_gym.wrappers.history import ChatMessages, HistoryText
 from textagent_gym.wrappers.limits import ObservationLimit
 from textagent_gym.wrappers.parsing import ActionParser
@@ -11,7 +11,6 @@ from textagent_gym.wrappers.penalties import InvalidActionPenalty
 from textagent_gym.wrappers.saving import TextWrapper, restore, snapshot
 
 __all__ = [
-    "IDLE_ACTIONS",
     "ActionParser",
     "AdmissibleActionHints",
     "ChatMessages",

@@ -12,9 +12,6 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.spaces import fit
 from textagent_gym.wrappers.saving import TextWrapper, check_text
 
-IDLE_ACTIONS = ("examine ", "look", "inventory")
-"""Beginnings of the actions that change nothing in TextWorld and ALFWorld."""
-
 
 class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
     """Ends every observation with the list of actions that would do something now.
@@ -23,7 +20,7 @@ class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
         env: any environment whose base is a `TextEnv` that can list its admissible actions.
         template: with `{actions}` where the list goes.
         separator: between two actions.
-        leave_out: beginnings of actions that are not listed, such as `IDLE_ACTIONS`.
+        leave_out: beginnings of actions that are not listed, such as the world's `idle_actions`.
 
     Raises:
         InvalidOptionError: the environment's base is no `TextEnv`, or its observations are not text.

@@ -12,6 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 from textagent_gym.spaces import fit
+from textagent_gym.texts import cut_middle
 from textagent_gym.wrappers.saving import TextWrapper, check_text
 
 
@@ -82,9 +83,9 @@ class ObservationLimit(TextWrapper, RecordConstructorArgs):
 
     def _cut(self, observation: str) -> str:
         if self._tokens is not None:
-            observation = _without_middle(observation, self._tokens, self._count, "tokens")
+            observation = cut_middle(observation, self._tokens, self._count, "tokens")
         if self._characters is not None:
-            observation = _without_middle(observation, self._characters, len, "characters")
+            observation = cut_middle(observation, self._characters)
         return fit(observation)
 
 
@@ -106,25 +107,3 @@ def _load(name: str) -> Any:
         raise MissingDependencyError("tokenizers", "train") from error
     file = Path(name) / "tokenizer.json"
     return HuggingFaceTokenizer.from_file(str(file)) if file.is_file() else HuggingFaceTokenizer.from_pretrained(name)
-
-
-def _without_middle(text: str, limit: int, count: Callable[[str], int], unit: str) -> str:
-    """The longest beginning and end that have half of the limit each, and a notice between them."""
-    total = count(text)
-    if total <= limit:
-        return text
-    head = _longest(len(text), (limit + 1) // 2, lambda length: count(text[:length]))
-    tail = _longest(len(text) - head, limit // 2, lambda length: count(text[len(text) - length :]))
-    return f"{text[:head]}\n[... {total - limit} {unit} left out ...]\n{text[len(text) - tail :]}"
-
-
-def _longest(most: int, limit: int, count: Callable[[int], int]) -> int:
-    """The largest length up to `most` whose count is within the limit, by bisection: counts grow with the length."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(middle) <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    return low

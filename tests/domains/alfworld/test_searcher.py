@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import gymnasium
 import pytest
 
-from tests.cli.test_cli import run
 from textagent_gym.agents import make_agent
 from textagent_gym.domains.alfworld.engine import NOTHING_HAPPENS, State
 from textagent_gym.domains.alfworld.searcher import Searcher, Wish, wishes
@@ -119,48 +115,3 @@ def test_worlds_without_an_expert_say_so() -> None:
     env = gymnasium.make("textagent/TextWorld-v0").unwrapped
     with pytest.raises(UnsupportedOperationError, match="no expert"):
         type(env)._expert(env)
-
-
-def test_demonstrations_of_the_expert_from_the_command_line(tmp_path: Path) -> None:
-    out = tmp_path / "demos.jsonl"
-    arguments = ("demos", "ALFWorld", "--tasks", "5", "--out", str(out))
-    assert "genius" in run(*arguments, "--agent", "genius").stderr
-    assert run(*arguments, "--agent", "expert").returncode == 0
-    demos = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [(demo["agent"], demo["success"], demo["return"]) for demo in demos] == [("expert", True, 1.0)] * 5
-    lengths = [demo["complexity"]["solution_length"] for demo in demos]
-    assert all(len(demo["messages"]) >= 2 * length for demo, length in zip(demos, lengths, strict=True))
-    other = run(*arguments)
-    assert other.returncode == 2
-    assert "demonstrations of expert" in other.stderr
-    short = run(*arguments, "--agent", "expert", "--set", "max_turns=3")
-    assert short.returncode == 0
-
-
-def test_failed_episodes_are_no_demonstrations(tmp_path: Path) -> None:
-    out = tmp_path / "demos.jsonl"
-    done = run("demos", "ALFWorld", "--tasks", "5", "--agent", "expert", "--set", "max_turns=3", "--out", str(out))
-    assert done.returncode == 0
-    assert "5 tasks were not solved" in done.stderr
-    assert out.read_text() == ""
-
-
-def test_evaluations_report_each_type() -> None:
-    done = run("eval", "ALFWorld", "--agent", "expert", "--tasks", "12", "--set", 'task_types=["pick","clean"]')
-    assert done.returncode == 0
-    lines = [line.split("│")[1].strip() for line in done.stdout.splitlines() if line.count("│") > 4]
-    assert lines == ["expert", "clean", "pick"]
-
-
-def test_exported_games_are_upstreams(tmp_path: Path) -> None:
-    alfred = pytest.importorskip("alfworld.agents.environment.alfred_tw_env")
-    assert run("export", "ALFWorld", "--tasks", "3", "--out", str(tmp_path)).returncode == 0
-    config = {
-        "env": {"goal_desc_human_anns_prob": 0, "task_types": [1, 2, 3, 4, 5, 6]},
-        "dataset": {"data_path": str(tmp_path / "train"), "num_train_games": -1},
-    }
-    theirs = alfred.AlfredTWEnv(config, train_eval="train")
-    assert len(theirs.game_files) == 3
-    ours = gymnasium.make("textagent/ALFWorld-official-v0", data=str(tmp_path))
-    assert ours.unwrapped.tasks.size("train") == 3
-    assert failures(ours, 3) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.cli.program import run
 from textagent_gym.domains.swe import packages
 from textagent_gym.domains.swe.assembly import is_servable
 from textagent_gym.domains.swe.builder import build, read_recipe

@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 
 from tests.domains.swe.conftest import bash
 from textagent_gym.calls import ActionError, Call
-from textagent_gym.domains.swe.env import SWEEnv, cut
+from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.tasks import BuiltTasks, RepairComplexity, SWETask
 from textagent_gym.domains.swe.tools import TOOLS, parse, render
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, TextAgentError, UnknownTaskError
@@ -173,7 +173,6 @@ def test_what_the_agent_reads(make) -> None:
     assert long.endswith("100000")
     assert "left out" in long
     assert len(long) < 500
-    assert cut("abc", 200) == "abc"
 
 
 def test_git_shows_what_has_been_changed(make) -> None:

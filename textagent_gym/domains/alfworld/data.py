@@ -31,6 +31,8 @@ DIGESTS = {
 }
 """`OfficialGames.content_hash` of the splits that the native engine was compared with upstream on."""
 
+FOLDER = "~/.cache/alfworld"
+"""Where upstream downloads the games to."""
 ENVIRONMENT_VARIABLE = "ALFWORLD_DATA"
 _RELEASE = "json_2.1.1"
 STORY = "game.tw-pddl"
@@ -68,7 +70,7 @@ def find_games(data: str | None = None) -> OfficialGames:
         MissingDataError: nothing is there.
     """
     named = data or os.environ.get(ENVIRONMENT_VARIABLE)
-    return _games(os.path.abspath(os.path.expanduser(named or "~/.cache/alfworld")))
+    return _games(os.path.abspath(os.path.expanduser(named or FOLDER)))
 
 
 @lru_cache(maxsize=8)

@@ -10,28 +10,33 @@ from pathlib import Path, PurePosixPath
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from textagent_gym.domains.alfworld.data import COUNTS, DIGESTS, SPLITS, MissingDataError, find_games
+from textagent_gym.domains.alfworld.data import COUNTS, DIGESTS, FOLDER, SPLITS, MissingDataError, find_games
 
 RELEASE = "https://github.com/alfworld/alfworld/releases/download/0.4.0/json_2.1.2_tw-pddl.zip"
 _CHUNK = 1 << 20
 
 
-def download(folder: Path, url: str = RELEASE, progress: Callable[[int, int], None] | None = None) -> list[str]:
+def download(
+    folder: Path | None = None, url: str | None = None, progress: Callable[[int, int], None] | None = None
+) -> list[str]:
     """Fetch the games into a folder, which then does for `data=` and `ALFWORLD_DATA`.
 
     Nothing is written into the folder before the whole archive is there; what lies there stays.
 
     Args:
-        folder: made if it is not there.
-        url: of the release's archive.
+        folder: folder to write into, made if it is not there; by default the one that upstream downloads to, which
+            environments look into by themselves.
+        url: address of the release's archive; upstream's own by default.
         progress: called with the bytes fetched so far and their number, or 0 if that is not known.
 
     Returns:
-        a line for each split: the number of games, and whether they are those that the engine was compared on.
+        a line for each split: the number of games, and whether they are those that the engine was compared on; and
+        where they are.
 
     Raises:
         MissingDataError: there is no network, or the archive holds no games.
     """
+    folder, url = folder or Path(FOLDER).expanduser(), url or RELEASE
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as temporary:
         archive = Path(temporary, "games.zip")
@@ -66,7 +71,7 @@ def download(folder: Path, url: str = RELEASE, progress: Callable[[int, int], No
             same = games.content_hash(split) == DIGESTS[split]
             said += ", the games compared" if same else ", not the games compared (another release?)"
         lines.append(f"{split}: {count} games, {said}")
-    return lines
+    return [*lines, f"They are in {folder}."]
 
 
 def _unpack(archive: Path, folder: Path) -> Path:

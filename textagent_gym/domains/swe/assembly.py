@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from textagent_gym.cache import made_whole
 from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, run_all, statement
 from textagent_gym.domains.swe.grader import grade
 from textagent_gym.domains.swe.hidden.exam import Exam
@@ -18,6 +17,7 @@ from textagent_gym.domains.swe.hidden.making import Mistake, Trees, make_exam
 from textagent_gym.domains.swe.layers import rest, write_commit, write_compiled_tests, write_tree
 from textagent_gym.domains.swe.packages import Repository, hide
 from textagent_gym.errors import UnknownTaskError
+from textagent_gym.files import whole_folder
 from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
 
 Recipes = tuple[Recipe, ...]
@@ -84,7 +84,7 @@ def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: 
             stack.callback(box.close)
         failing = _failing(recipes, repository, changed, boxes[0])
         shown = {name: hide(repository.test_texts[name], names) for name, names in _by_file(failing).items()}
-        with made_whole(folder) as part:
+        with whole_folder(folder) as part:
             write_tree(repository, changed, shown, part / "tree")
             write_compiled_tests(repository, shown, part / "compiled")
             write_commit([part / "tree", rest(repository)], part / "git")

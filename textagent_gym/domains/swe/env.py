@@ -34,10 +34,12 @@ from textagent_gym.errors import (
     UnsupportedOperationError,
 )
 from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names
+from textagent_gym.registration import SWE, require
 from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.sandbox.base import ROOT
 from textagent_gym.tasks import TaskSource
 from textagent_gym.terminal import visible
+from textagent_gym.texts import cut_middle
 
 _log = logging.getLogger("textagent_gym.swe")
 _LONGEST_ACTION = 200_000
@@ -168,12 +170,14 @@ class SWEEnv(TextEnv[RepairTaskT]):
                 raise ActionError(f"The action has {len(action)} characters; {_LONGEST_ACTION} are allowed.")
             call = self._placed(parse(action, self._tools, self.action_format))
         except ActionError as error:
-            return Outcome(cut(visible(str(error)), self.max_observation), self._credit(), valid=False)
+            return Outcome(
+                cut_middle(visible(str(error)), self.max_observation, count_lines=True), self._credit(), valid=False
+            )
         if call.tool == "submit":
             return self._submitted()
         text = command(call).encode(errors="replace").decode()  # Half of a surrogate pair is no text.
         result = self._run_or_begin_again(text)
-        said = cut(visible(result.output), self.max_observation)
+        said = cut_middle(visible(result.output), self.max_observation, count_lines=True)
         if result.timed_out:
             said += f"\n[The command was ended after {self.command_timeout:g} seconds, and the shell with it.]"
         elif result.status is None:
@@ -361,6 +365,7 @@ class SWERepairEnv(SWEEnv[SWETask]):
     @accepts(RepairOptions, SWEOptions)
     def __init__(self, **options: Unpack[RepairKwargs]) -> None:
         check_names("SWE", options, *self.declared_options(options))
+        require(SWE)
         asked = RepairOptions.of(options)
         working = SWEOptions.of(options)
         names = list(PACKAGES) if asked.packages == ("all",) else list(asked.packages)
@@ -442,20 +447,6 @@ class SWERepairEnv(SWEEnv[SWETask]):
         if now is None:
             return [Call("create", {"path": path, "content": right})]
         return self._replacement(Hunk(path, now, right, 1), now)
-
-
-def cut(text: str, most: int) -> str:
-    """A text of at most so many characters or so, cut in the middle, where it is said what was left out.
-
-    >>> cut("x" * 300 + "y" * 300, 200).count("x")
-    100
-    """
-    if len(text) <= most:
-        return text
-    half = most // 2
-    left_out = text[half : len(text) - half]
-    lines = left_out.count("\n")
-    return f"{text[:half]}\n[... {len(left_out)} characters, {lines} lines left out ...]\n{text[len(text) - half :]}"
 
 
 def not_counted(sentences: Sequence[str]) -> str:

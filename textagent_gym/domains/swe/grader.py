@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from textagent_gym.domains.swe import runner
 from textagent_gym.domains.swe.hidden.answers import Seen
 from textagent_gym.domains.swe.hidden.exam import Exam, Group, kept_question, read_answer, version_question
-from textagent_gym.domains.swe.running import RUNNER, ask_for_tests, read_run
+from textagent_gym.domains.swe.running import RUNNER, TIMED_OUT, ask_for_tests, read_run
 from textagent_gym.sandbox.base import Changes, Sandbox
 
 _FORGED = "the tested code has said something that no probe sees"
@@ -113,7 +112,7 @@ def _heard(answers: Iterator[bytes | None]) -> Sequence[Seen | None]:
         _Stopped: it cannot be one.
     """
     answer = next(answers)
-    if answer is None or answer == runner.TIMED_OUT:
+    if answer is None or answer == TIMED_OUT:
         raise _Stopped(timed_out=True)
     seen = read_answer(answer)
     if answer and (not seen or None in seen):

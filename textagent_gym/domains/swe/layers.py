@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from textagent_gym.cache import made_whole
 from textagent_gym.domains.swe.packages import Repository, compile_sources, compile_tests, date
+from textagent_gym.files import whole_folder
 from textagent_gym.sandbox.base import copy_layers
 
 _IDENTITY = {
@@ -35,7 +35,7 @@ def rest(repository: Repository) -> Path:
     """The layer of what is neither code nor compiled code, the same for all tasks of a repository."""
     folder = repository.root.with_name(f"{repository.root.name}-rest")
     if not folder.is_dir():
-        with made_whole(folder) as part:
+        with whole_folder(folder) as part:
             left_out = shutil.ignore_patterns("*.py", "__pycache__")
             shutil.copytree(repository.root, part, symlinks=True, dirs_exist_ok=True, ignore=left_out)
             date(part)

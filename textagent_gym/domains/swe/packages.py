@@ -25,10 +25,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import urljoin
 
-from textagent_gym.cache import cache_folder, made_whole
 from textagent_gym.domains.swe.running import run_tests
 from textagent_gym.domains.swe.sources import folders_of_tests, is_named_as_a_test, is_test
 from textagent_gym.errors import InvalidOptionError, TextAgentError
+from textagent_gym.files import cache_folder, whole_folder, write_whole
 from textagent_gym.sandbox.base import ROOT, Sandbox
 
 VERSION = 6
@@ -266,9 +266,7 @@ def prepare(package: Package, sandbox: Sandbox) -> Repository:
     record = root.parent / f"{root.name}-{sandbox.platform}.json"
     if not record.is_file():
         measured = _measure(package, root, sandbox)
-        part = record.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(measured), encoding="utf-8")
-        part.replace(record)
+        write_whole(record, json.dumps(measured))
     return _read(package, root, sandbox.platform, str(record))
 
 
@@ -292,7 +290,7 @@ def unpack(package: Package) -> Path:
     root = folder / (f"{package.slug}-{_digest(Path(package.folder))}" if package.folder else package.slug)
     if root.is_dir() and _compiled(root).is_dir():
         return root
-    with made_whole(root) as part:
+    with whole_folder(root) as part:
         if package.folder:
             left_out = shutil.ignore_patterns(*_LEFT_OUT)
             shutil.copytree(package.folder, part, dirs_exist_ok=True, ignore=left_out, ignore_dangling_symlinks=True)
@@ -302,7 +300,7 @@ def unpack(package: Package) -> Path:
         compile_sources(part, part / package.sources)
     names = _files(root, "*.py")
     tests = folders_of_tests(names, package.sources)
-    with made_whole(_compiled(root)) as part:
+    with whole_folder(_compiled(root)) as part:
         compile_tests(root, (name for name in names if is_test(name, tests)), part)
     return root
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.domains.swe import runner
 from textagent_gym.sandbox.base import Changes, Question, Sandbox
 
-RUNNER = Path(runner.__file__)
-"""The program that runs in the sandbox."""
+RUNNER = Path(__file__).with_name("runner.py")
+"""The program that runs in the sandbox; never imported here, because it needs pytest."""
+TIMED_OUT = b"timed out"
+"""What the runner answers when the time is up."""
 _SPARE = 10.0  # Seconds for the sandbox, beyond those of the request.
 _PASSED = {"setup": "passed", "call": "passed", "teardown": "passed"}
 
@@ -90,7 +91,7 @@ def read_run(answer: bytes | None, asked: Sequence[str] | None = None) -> TestRu
         answer: of the sandbox.
         asked: ids of the tests; `None` if all were.
     """
-    if answer is None or answer == runner.TIMED_OUT:
+    if answer is None or answer == TIMED_OUT:
         return TestRun(timed_out=True)
     if not answer:
         return TestRun()  # The process has ended without a word, as one does that cannot even import the code.

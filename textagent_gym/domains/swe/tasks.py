@@ -11,7 +11,6 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from textagent_gym.cache import cache_folder
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.swe import packages
 from textagent_gym.domains.swe.assembly import (
@@ -29,6 +28,7 @@ from textagent_gym.domains.swe.layers import rest
 from textagent_gym.domains.swe.options import RepairOptions
 from textagent_gym.domains.swe.packages import Package, Repository, find, prepare
 from textagent_gym.errors import InvalidOptionError, UnknownTaskError
+from textagent_gym.files import cache_folder
 from textagent_gym.sandbox import make_sandbox
 from textagent_gym.sources import ListedTasks
 from textagent_gym.tasks import Task, in_split

@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,13 +25,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.cache import cache_folder
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Planner, Solution
 from textagent_gym.domains.textworld.specs import Spec
 from textagent_gym.domains.textworld.zmachine import check_story
 from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError
+from textagent_gym.files import cache_folder, whole_folder
 
 _MOST_GAMES = 10_000  # Games that are kept: more than a training run revisits, and 4 GB at 0.4 MB each.
 _SWEEP = 50  # Games that a process writes between two looks at how many there are.
@@ -174,20 +173,9 @@ def _drop_oldest(most: int) -> None:
 def _write(entry: Path, story: bytes, record: str) -> None:
     if next(_written) % _SWEEP == 0:
         _drop_oldest(_most_games() - 1)
-    with _complaining(entry):
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=entry.parent))
-        try:
-            (temporary / "game.z8").write_bytes(story)
-            (temporary / "game.json").write_text(record, encoding="utf-8")
-            temporary.chmod(0o755)
-            if entry.is_dir():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink(missing_ok=True)
-            temporary.rename(entry)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+    with _complaining(entry), whole_folder(entry, replace=True) as folder:
+        (folder / "game.z8").write_bytes(story)
+        (folder / "game.json").write_text(record, encoding="utf-8")
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from typing import Any
 from textagent_gym.calls import Call
 from textagent_gym.domains.swe.expert.repairs import Repair, repairs
 from textagent_gym.domains.swe.tools import ActionFormat, render
+from textagent_gym.texts import is_cut
 
 _FOLDER = '"${TMPDIR:-/tmp}/search"'
 _MODULES = ("__init__", "runs", "problem", "places", "__main__")
@@ -247,7 +248,7 @@ def _reading(batch: Sequence[Place]) -> Call:
 def _texts(said: str) -> dict[int, str]:
     """The lines of places by their number."""
     found = re.findall(r"^<<< (\d+)\n(.*?\n)>>>$", said, re.MULTILINE | re.DOTALL)
-    return {int(number): text for number, text in found if "left out ...]" not in text}
+    return {int(number): text for number, text in found if not is_cut(text)}
 
 
 def _candidates(batch: Sequence[Place], read: dict[int, str], named: set[str], raised: set[str]) -> list[Candidate]:

@@ -17,6 +17,7 @@ from textagent_gym.domains.swe.sources import SourceChanges
 from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names
+from textagent_gym.registration import SWE_ROWS, require
 from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.sandbox.base import ROOT
 
@@ -52,6 +53,7 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
     @accepts(InstancesOptions, SWEOptions)
     def __init__(self, **options: Unpack[InstancesKwargs]) -> None:
         check_names("SWE's data sets", options, *self.declared_options(options))
+        require(SWE_ROWS)
         asked = InstancesOptions.of(options)
         source = Instances(asked.rows, images=asked.images, divide=asked.divide, dataset_split=asked.dataset_split)
         working = arguments_of(SWEKwargs, options)

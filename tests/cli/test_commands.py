@@ -1,0 +1,232 @@
+"""The command line, as somebody types it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+from tests.cli.program import PROGRAM, run
+from textagent_gym.evaluation import evaluate
+from textagent_gym.wrappers import AdmissibleActionHints
+
+LIGHTS = "lights/Lights-v0"
+SMALL = "TextWorld-w2-o3-q4"
+
+
+def test_help_and_list_name_everything() -> None:
+    assert all(name in run("--help").stdout for name in ("list", "info", "play", "demos", "eval", "verify", "cache"))
+    assert "textagent/TextWorld-w8-o12-q12-v0" in run("list").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("info", "TextWorl-w2-o3-q4"), "Did you mean"),
+        (("info", SMALL, "--set", "romms=3"), "Did you mean 'rooms'"),
+        (("info", SMALL, "--set", "rooms"), "name=value"),
+        (("info", "TextWorldCoinCollector", "--set", "level=999"), "1 to 233"),
+        (("eval", LIGHTS, "--agent", "genius"), "admissible-random"),
+        (("eval", LIGHTS, "--split", "dev"), "validation"),
+        (("eval", LIGHTS, "--workers", "0"), "--workers must be at least 1"),
+        (("eval", LIGHTS, "--out", "/"), "folder"),
+        (("eval", "CartPole-v1"), "CartPole-v1 is not a text environment"),
+        (("info", "nowhere.to.be.found:textagent/TextWorld-v0"), "cannot be imported"),
+        (("data", "lights"), "alfworld"),
+        (("verify", "/nowhere.jsonl"), "cannot be read"),
+        (("demos", LIGHTS, "--out", "/dev/null/x", "--tasks", "1"), "File exists"),
+        (("frobnicate",), "frobnicate"),
+        ((), "subcommand"),
+    ],
+)
+def test_a_wrong_argument_is_one_clear_line_and_no_traceback(arguments: tuple[str, ...], said: str) -> None:
+    done = run(*arguments)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_info_shows_a_task_with_its_complexity() -> None:
+    out = run("info", SMALL).stdout
+    assert "solution_length: 4" in out
+    assert "split guide-test: 100 tasks" in out
+    assert "quest_length" in out
+    assert "reward_density" in out
+    assert "switches" in run("info", LIGHTS).stdout
+
+
+def test_play_reads_actions_from_a_pipe() -> None:
+    done = run("play", LIGHTS, "--task", "0", input="?\n!\npress red\n<\n<\nsing\n")
+    assert done.returncode == 0
+    assert "press black, press blue" in done.stdout
+    assert "This is the first turn" in done.stdout
+    assert "Nothing happens." in done.stdout
+    assert "The input has ended." in done.stdout
+    solved = run("play", LIGHTS, "--task", "0", input="press red\npress green\npress blue\npress white\n")
+    assert "Solved after 4 turns; return 1.000" in solved.stdout
+
+
+def test_eval_then_verify(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    done = run("eval", SMALL, "--agent", "oracle", "--tasks", "2", "--out", str(out))
+    assert "1.000" in done.stdout
+    assert run("verify", str(out)).returncode == 0
+    forged = out.read_text().replace('"rewards": [0.0', '"rewards": [0.5', 1)
+    out.write_text(forged)
+    done = run("verify", str(out))
+    assert done.returncode == 1
+    assert "1 of 2 episodes went otherwise" in done.stdout
+
+
+def test_what_strangers_wrote_is_refused_in_one_line_and_trusted_if_one_says_so(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    (tmp_path / "mine.py").write_text(
+        "import gymnasium, lights\n"
+        "if 'mine/Lights-v0' not in gymnasium.registry:\n"
+        "    gymnasium.register('mine/Lights-v0', entry_point='lights:LightsEnv')\n"
+    )
+    paths = {"PYTHONPATH": os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))}
+    assert (
+        run("eval", "mine:mine/Lights-v0", "--agent", "oracle", "--tasks", "1", "--out", str(out), env=paths).returncode
+        == 0
+    )
+    refused = run("verify", str(out), env=paths)
+    assert refused.returncode == 2
+    assert "not registered here" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert run("verify", str(out), "--trust", env=paths).returncode == 0
+
+
+def test_a_file_made_with_wrappers_verifies(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    evaluate(AdmissibleActionHints(gymnasium.make(LIGHTS)), "random", tasks=3, path=out)
+    done = run("verify", str(out))
+    assert done.returncode == 0
+    assert "All 3 episodes happened as recorded" in done.stdout
+
+
+def test_an_empty_file_of_results_is_an_error_and_no_traceback(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    evaluate(LIGHTS, "random", tasks=3, path=out)
+    out.write_text(out.read_text().splitlines()[0] + "\n")
+    done = run("verify", str(out))
+    assert done.returncode == 1
+    assert "0 episodes are recorded, and 3 were asked for" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_an_evaluation_without_a_split_is_of_held_out_tasks() -> None:
+    assert "split test" in run("eval", LIGHTS, "--tasks", "1").stdout
+    assert "split train" in run("eval", LIGHTS, "--tasks", "1", "--set", "split=train").stdout
+    both = run("eval", LIGHTS, "--tasks", "1", "--split", "test", "--set", "split=train")
+    assert both.returncode == 2
+    assert "contradict" in both.stderr
+
+
+def test_a_stopped_evaluation_does_not_go_on_with_another_seed(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    assert run("eval", LIGHTS, "--tasks", "2", "--out", str(out)).returncode == 0
+    out.rename(tmp_path / "r.jsonl.part")
+    done = run("eval", LIGHTS, "--tasks", "2", "--seed", "7", "--out", str(out))
+    assert done.returncode == 2
+    assert "seed" in done.stderr
+
+
+def test_types_of_tasks_are_never_cut_and_intervals_stay_in_a_line() -> None:
+    done = run(
+        "eval", "ALFWorld", "--agent", "expert", "--tasks", "12", "--set", 'task_types=["pick","clean"]', columns=80
+    )
+    assert done.returncode == 0
+    rows = [line.split() for line in done.stdout.splitlines() if line.count("[") == 2 and "%" in line]
+    assert [row[0] for row in rows if row[0] != "tasks"] == ["all", "clean", "pick"]
+    assert "expert in textagent/ALFWorld-v0, split test" in done.stdout
+    assert "…" not in done.stdout
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert run("--version").stdout == f"textagent-gym {version('textagent-gym')}\n"
+
+
+def test_help_has_no_stray_lines() -> None:
+    shown = run("demos", "--help").stdout
+    assert "ID" in shown
+    lines = [line.strip("│ ") for line in shown.splitlines()]
+    start = next(number for number, line in enumerate(lines) if line.startswith("Write demonstrations"))
+    assert lines[start + 2].startswith("Episodes that do not reach the goal")
+    assert not shown.splitlines()[start + 2].startswith("    ")
+
+
+@pytest.mark.parametrize("command", [("info", LIGHTS), ("eval", LIGHTS, "--tasks", "1")])
+def test_infos_are_asked_for_by_name_or_not_at_all(command: tuple[str, ...]) -> None:
+    for value in ("null", "oracle_action", '["oracle_action","admissible_actions"]'):
+        done = run(*command, "--set", f"infos={value}")
+        assert done.returncode == 0, done.stderr
+
+
+def test_num_tasks_and_tasks_are_both_kept_to(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    assert run("eval", LIGHTS, "--tasks", "5", "--set", "num_tasks=2", "--out", str(out)).returncode == 0
+    assert len(out.read_text().splitlines()) == 3
+
+
+def test_ctrl_c_in_the_middle_keeps_what_is_done(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    part = tmp_path / "r.jsonl.part"
+    arguments = ("eval", LIGHTS, "--agent", "admissible-random", "--tasks", "100000", "--out", str(out))
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Shells start background jobs with Ctrl-C switched off, and the tests may run in one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (no threads here)
+    )
+    deadline = time.monotonic() + 60
+    while (not part.exists() or part.stat().st_size < 20_000) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Stopped." in errors
+    assert "Traceback" not in errors
+    assert len(part.read_text().splitlines()) > 10
+    assert not out.exists()
+
+
+def test_the_cache_of_every_world_is_shown_and_cleared(tmp_path: Path) -> None:
+    env = {"TEXTAGENT_CACHE": str(tmp_path)}
+    assert "nothing" in run("cache", env=env).stdout
+    for name, size in (("textworld/v1/game.z8", 1_000_000), ("swe/v1/tree", 3_000_000), ("locks/1.lock", 0)):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_bytes(bytes(size))
+    shown = run("cache", env=env).stdout
+    for line in ("textworld (TextWorld): 1 files, 1.0 MB", "swe (SWE, SWE rows): 1 files, 3.0 MB", "locks"):
+        assert line in shown
+    done = run("cache", "--clear", env=env)
+    assert done.stdout.count("deleted 1") == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_could_not_be_deleted_is_not_said_to_have_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from textagent_gym.cli.cache import Cache
+
+    (tmp_path / "textworld").mkdir()
+    (tmp_path / "textworld" / "game").write_text("x")
+    monkeypatch.setenv("TEXTAGENT_CACHE", str(tmp_path))
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # As on a disk that is read-only.
+    assert Cache(clear=True).run() == 1
+
+
+def test_no_text_of_a_world_or_a_file_of_actions_commands_the_terminal() -> None:
+    done = run("play", LIGHTS, input="press \x1b[2J\x9b31m\u202e\n")
+    assert done.returncode == 0
+    assert "\x1b[2J" not in done.stdout
+    assert not {"\x9b", "\u202e"} & set(done.stdout)
+    assert "press ␛[2J\\x9b31m\\u202e" in done.stdout

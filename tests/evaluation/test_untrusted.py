@@ -1,0 +1,129 @@
+"""Result files made by somebody else, who may mean harm."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import evaluate, replay, spec_from_file
+from textagent_gym.evaluation.records import spec_of
+
+LIGHTS = "lights/Lights-v0"
+SWE = "textagent/SWE-v0"
+
+
+def spec(name: str, **kwargs: Any) -> dict[str, Any]:
+    """What a file's header holds of an environment."""
+    import gymnasium
+
+    entry = gymnasium.spec(name)
+    return {**spec_of_registered(entry), "kwargs": {**entry.kwargs, **kwargs}}
+
+
+def spec_of_registered(entry: Any) -> dict[str, Any]:
+    import json
+
+    return dict(json.loads(entry.to_json()))
+
+
+@pytest.mark.parametrize("sandbox", ["process", "ray:process"])
+def test_no_file_asks_for_a_sandbox_that_keeps_nothing_in(sandbox: str) -> None:
+    with pytest.raises(InvalidOptionError, match="keeps nothing in"):
+        spec_from_file(spec(SWE, sandbox=sandbox))
+
+
+def test_the_sandbox_is_that_of_this_machine_and_it_is_said() -> None:
+    safe, notes = spec_from_file(spec(SWE, sandbox="docker"))
+    assert "sandbox" not in safe.kwargs
+    assert "sandbox='auto' of this machine" in notes[0]
+    chosen, notes = spec_from_file(spec(SWE, sandbox="process"), kwargs={"sandbox": "bubblewrap"})
+    assert chosen.kwargs["sandbox"] == "bubblewrap"
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs"),
+    [
+        (SWE, {"packages": ["/etc"]}),
+        (SWE, {"packages": "./repository"}),
+        (SWE, {"packages": "../repository"}),
+        (SWE, {"packages": ["~/repository"]}),
+        (SWE, {"packages": "here"}),
+        (SWE, {"recipes": "recipes"}),
+        ("textagent/SWE-bench-v0", {"rows": "somebody/else"}),
+        ("textagent/ALFWorld-official-v0", {"data": "anywhere"}),
+        ("textagent/TextWorld-v0", {"game": "files", "path": "games"}),
+        (LIGHTS, {"anything": {"deep": ["os:system"]}}),
+    ],
+)
+def test_no_file_names_files_folders_or_modules(
+    name: str, kwargs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidOptionError, match="--set"):
+        spec_from_file(spec(name, **kwargs))
+
+
+def test_no_file_imports_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "trap.py").write_text("raise SystemExit('sprung')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry_point = "textagent_gym.wrappers.limits:ObservationLimit"
+    arguments = {"characters": None, "tokens": 9, "tokenizer": "somebody/else"}
+    limit = {"name": "ObservationLimit", "entry_point": entry_point, "kwargs": arguments}
+    for changes in (
+        {"id": "trap:lights/Lights-v0"},
+        {"id": "trap/Trap-v0"},
+        {"entry_point": "trap:Env"},
+        {"additional_wrappers": [{"name": "Trap", "entry_point": "trap:Wrapper", "kwargs": {}}]},
+        {"additional_wrappers": [{"name": "system", "entry_point": "os:system", "kwargs": {"env": "true"}}]},
+        {"additional_wrappers": [{"name": "x", "entry_point": "textagent_gym.wrappers.hints:gymnasium", "kwargs": {}}]},
+        {"additional_wrappers": "os:system"},
+        {"additional_wrappers": [limit]},
+        {"kwargs": None},
+    ):
+        with pytest.raises(InvalidOptionError):
+            spec_from_file({**spec(LIGHTS), **changes})
+    assert "trap" not in sys.modules
+
+
+def test_what_an_entry_of_the_registry_says_itself_is_no_choice_of_the_file() -> None:
+    safe, notes = spec_from_file(spec("textagent/SWE-bench-v0", max_turns=7))
+    assert safe.kwargs["rows"] == "SWE-bench/SWE-bench_Verified"
+    assert safe.kwargs["max_turns"] == 7
+    assert notes == []
+
+
+def test_a_file_of_ones_own_may_be_trusted() -> None:
+    asked = spec(SWE, sandbox="process", packages="./repository")
+    trusted, notes = spec_from_file(asked, trust=True)
+    assert trusted.kwargs == {"sandbox": "process", "packages": "./repository"}
+    assert notes == []
+
+
+def test_replaying_a_file_refuses_what_is_not_safe() -> None:
+    honest = evaluate(LIGHTS, "oracle", tasks=1)
+    with pytest.raises(InvalidOptionError, match="is not what is registered here"):
+        replay(replace(honest, spec={**honest.spec, "entry_point": "os:system"}))
+    with pytest.raises(InvalidOptionError, match="is not registered here"):
+        replay(replace(honest, spec={**honest.spec, "id": "nobody/Nothing-v0"}))
+
+
+def test_a_shell_command_in_a_file_runs_in_no_process_of_mine(tmp_path: Path) -> None:
+    import gymnasium
+
+    mark = tmp_path / "mark"
+    env = gymnasium.make(LIGHTS)
+    forged = replace(
+        evaluate(env, "oracle", tasks=1),
+        spec={**spec_of(env), **spec(SWE, sandbox="process")},
+    )
+    shell = replace(forged.episodes[0], actions=(f"```bash\ntouch {mark}\n```",), rewards=(0.0,))
+    with pytest.raises(InvalidOptionError, match="keeps nothing in"):
+        replay(replace(forged, episodes=(shell,)))
+    assert not mark.exists()

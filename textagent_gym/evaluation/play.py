@@ -1,0 +1,166 @@
+"""The one way to play an episode: evaluation, demonstrations, replay and recordings all go through `play`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+
+from textagent_gym.agents import Agent
+from textagent_gym.core import TextEnv
+from textagent_gym.errors import InvalidOptionError, WorldBrokenError
+
+MOST_REPEATS = 3
+"""Times that an episode is played again after its world has broken: what breaks four times breaks always."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn.
+
+    Attributes:
+        observation: what the agent read.
+        action: its answer.
+        reward: reward of the action.
+        valid: whether the world understood the action and it was applicable.
+    """
+
+    observation: Any
+    action: str
+    reward: float
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """What was played.
+
+    Attributes:
+        beginning: `info` of the reset.
+        turns: every turn, in order.
+        last_observation: what the world answered to the last action.
+        info: `info` of the last step, or of the reset if there was none.
+        terminated: whether the world ended, solved or lost.
+        truncated: whether the turn budget ran out, or the world broke.
+        stopped: whether the agent could not go on while the world had not ended.
+        seconds: time that the episode took.
+    """
+
+    beginning: dict[str, Any]
+    turns: tuple[Turn, ...]
+    last_observation: Any
+    info: dict[str, Any]
+    terminated: bool
+    truncated: bool
+    stopped: bool
+    seconds: float
+
+    @property
+    def broken(self) -> str:
+        """Why the world broke; "" if it did not."""
+        return str(self.info.get("broken", ""))
+
+    @property
+    def success(self) -> bool:
+        """Whether the goal was reached."""
+        return bool(self.info.get("success", False))
+
+    @property
+    def total_reward(self) -> float:
+        """Sum of the rewards, undiscounted."""
+        return sum(turn.reward for turn in self.turns)
+
+    @property
+    def observations(self) -> tuple[Any, ...]:
+        """Every observation, the last one included."""
+        return (*(turn.observation for turn in self.turns), self.last_observation)
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The conversation: observations as user, actions as assistant, ending with an action."""
+        return [
+            message
+            for turn in self.turns
+            for message in (
+                {"role": "user", "content": turn.observation},
+                {"role": "assistant", "content": turn.action},
+            )
+        ]
+
+
+def play(
+    env: gymnasium.Env[str, str], agent: Agent, *, options: dict[str, Any] | None = None, seed: int = 0
+) -> Episode:
+    """Play one episode.
+
+    Args:
+        env: any environment over text, wrapped or not; what the wrappers show is what the agent reads.
+        agent: player, made for this environment.
+        options: options of `reset`, to choose the task.
+        seed: seed of the reset and of the agent.
+
+    Returns:
+        the episode. A world that cannot even be reset is one without turns that says why it broke.
+    """
+    started = time.perf_counter()
+    try:
+        observation, info = env.reset(seed=seed, options=options)
+    except WorldBrokenError as error:
+        seconds = time.perf_counter() - started
+        return Episode({}, (), "", {"broken": str(error) or type(error).__name__}, False, True, False, seconds)
+    agent.reset(seed)
+    beginning, turns = info, []
+    terminated = truncated = stopped = False
+    while not (terminated or truncated):
+        action = agent.act(observation, info)
+        if action is None:
+            stopped = True
+            break
+        read = observation
+        observation, reward, terminated, truncated, info = env.step(action)
+        turns.append(Turn(read, action, float(reward), bool(info.get("valid_action", True))))
+    seconds = time.perf_counter() - started
+    return Episode(beginning, tuple(turns), observation, info, bool(terminated), bool(truncated), stopped, seconds)
+
+
+def play_until_whole(
+    env: gymnasium.Env[str, str], agent: Agent, *, options: dict[str, Any] | None = None, seed: int = 0
+) -> Episode:
+    """Play an episode, and again (`MOST_REPEATS` times at most) as long as its world breaks; see `play`."""
+    episode = play(env, agent, options=options, seed=seed)
+    for _ in range(MOST_REPEATS):
+        if not episode.broken:
+            break
+        episode = play(env, agent, options=options, seed=seed)
+    return episode
+
+
+def base_of(env: gymnasium.Env[Any, Any]) -> TextEnv[Any]:
+    """The `TextEnv` whose tasks can be counted.
+
+    Raises:
+        InvalidOptionError: the base of the environment is another class.
+    """
+    base = env.unwrapped
+    if not isinstance(base, TextEnv):
+        name = env.spec.id if env.spec is not None else str(base)
+        raise InvalidOptionError(f"{name} is not a text environment of this suite, so its tasks cannot be counted")
+    return base
+
+
+def count_tasks(env: gymnasium.Env[Any, Any], asked: int) -> int:
+    """Number of tasks to play: those asked for, or fewer where the split or `num_tasks` has fewer.
+
+    Raises:
+        InvalidOptionError: none were asked for, or the split is empty.
+    """
+    if asked < 1:
+        raise InvalidOptionError(f"tasks must be at least 1, got {asked}")
+    base = base_of(env)
+    sizes = (asked, base.tasks.size(base.split), base.num_tasks)
+    count = min(size for size in sizes if size is not None)
+    if count < 1:
+        raise InvalidOptionError(f"split {base.split!r} holds no tasks here; choose of: {', '.join(base.tasks.splits)}")
+    return count
