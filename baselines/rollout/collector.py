@@ -82,8 +82,8 @@ class Collector:
     """Plays episodes with a language model.
 
     Args:
-        pool: the environments, one per slot of the generator; they are closed with the collector.
-        generator: back end that samples the actions.
+        pool: the environments, one per slot of the generator; closed with the collector.
+        generator: back end that samples the actions; closed with the collector.
         chat: format that turns observations into token ids.
         patience: seconds for which a batch waits for slower environments after the first has answered; `inf` waits for
             all of them.
@@ -143,8 +143,9 @@ class Collector:
         )
 
     def close(self) -> None:
-        """Close the environments."""
+        """Close the environments and the generator."""
         self._pool.close()
+        self._generator.close()
 
     def _gather(self, run: _Run) -> list[_Slot]:
         """The slots whose turn it is to speak: all that answer within the patience after the first one."""

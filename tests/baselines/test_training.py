@@ -81,7 +81,7 @@ def test_freed_memory_is_kept_for_the_next_update() -> None:
 def test_sft_learns_and_rl_improves_a_world_it_has_never_heard_of(tiny: Path, demos: Path, tmp_path: Path) -> None:
     losses: list[float] = []
     settings = sft.Config(
-        model=str(tiny), demos=demos, out=tmp_path / "sft", epochs=20, batch_size=8, learning_rate=5e-3
+        model=str(tiny), demos=demos, out=tmp_path / "sft", epochs=8, batch_size=8, learning_rate=5e-3
     )
     sft.train(settings, log=lambda logs: losses.append(logs["loss"]) if "loss" in logs else None)
     assert losses[-1] < 0.5 * losses[0]
