@@ -202,18 +202,16 @@ class Collector:
             if not isinstance(cause, WorkerError) or cause.slot is None:
                 raise
             return self._slots[cause.slot], str(error)
-        reason = received.info.get("broken") or ("its worker died" if received.info.get("worker_restarted") else None)
+        reason = received.info.get("broken")
         return self._slots[received.slot], str(reason) if reason else received
 
     def _give_up(self, run: _Run) -> None:
         """Play the episodes of environments that have not answered in time elsewhere."""
         now = time.monotonic()
-        restart = getattr(self._pool, "restart", None)  # Without it, the environment is lost until it answers.
         for slot in self._slots:
             if slot.asked_at is not None and not slot.overdue and now >= slot.asked_at + self._answer_seconds:
                 slot.overdue = True
-                if restart is not None:
-                    restart(slot.number)
+                self._pool.restart(slot.number)
                 self._break(run, slot, f"no answer within {self._answer_seconds:g} seconds")
 
     def _break(self, run: _Run, slot: _Slot, reason: str) -> None:

@@ -10,8 +10,7 @@ import gymnasium
 
 from baselines.config import PoolKind
 from textagent_gym.errors import WorkerError, WorldBrokenError
-from textagent_gym.vector import ReadyFirstPool, Received
-from textagent_gym.vector.workers import available_cores
+from textagent_gym.vector import ReadyFirstPool, Received, available_cores
 
 MakeEnv = Callable[[], gymnasium.Env[str, str]]
 
@@ -31,6 +30,10 @@ class Pool(Protocol):
 
     def recv(self, timeout: float | None = None) -> Received:
         """The next answer of any environment that has been asked; `TimeoutError` if none comes in time."""
+        ...
+
+    def restart(self, slot: int) -> None:
+        """Replace an environment that does not answer; `recv` will return what was asked of it as broken."""
         ...
 
     def close(self) -> None:
@@ -78,6 +81,9 @@ class InProcessPool:
             return Received(slot, *answer())
         except WorldBrokenError as error:
             raise error from WorkerError(f"environment {slot} broke", slot)
+
+    def restart(self, slot: int) -> None:
+        """See `Pool`; nothing to do: an environment here answers before anybody can grow tired of waiting."""
 
     def close(self) -> None:
         """See `Pool`."""

@@ -28,8 +28,17 @@ class Chosen:
 
     @property
     def kwargs(self) -> dict[str, Any]:
-        """The keyword arguments."""
-        return parse_settings(self.set)
+        """The keyword arguments, each read as its knob's type.
+
+        Raises:
+            InvalidOptionError: there is no such environment, or a value that it cannot have.
+        """
+        from textagent_gym.knobs import read_settings
+
+        settings = parse_settings(self.set)
+        texts = dict(setting.split("=", 1) for setting in self.set)
+        typed = read_settings(full_id(self.env), {name: texts[name] for name in settings})
+        return {name: settings[name] if name == "infos" else value for name, value in typed.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import Any
 
 from textagent_gym.cli.environment import Chosen, full_id, make
 from textagent_gym.core import TextEnv, TextEnvKwargs
+from textagent_gym.knobs import knob_table
 from textagent_gym.terminal import visible
 
 
@@ -29,7 +29,9 @@ class Info(Chosen):
         console.rule(full_id(self.env))
         console.print(Markdown(_description(type(base))))
         console.rule("knobs")
-        console.print(Markdown(knobs(type(base), env.spec.kwargs)))
+        console.print(Markdown(knob_table(type(base), env.spec.kwargs) or "It declares none."))
+        shared = ", ".join(f"`{name}`" for name in TextEnvKwargs.__annotations__)
+        console.print(Markdown(f"Every environment takes {shared} too."))
         console.print(f"\n  observations: {env.observation_space}   actions: {env.action_space}")
         tasks = getattr(base, "tasks", None)
         if tasks is None:
@@ -53,24 +55,6 @@ class Info(Chosen):
         console.print(visible(observation), markup=False, highlight=False)
         env.close()
         return 0
-
-
-def knobs(world: type, chosen: dict[str, Any]) -> str:
-    """A table in Markdown of what can be asked of a world: its constructor's arguments, and what is set.
-
-    Args:
-        world: class of the environment.
-        chosen: keyword arguments that it was made with.
-    """
-    rows = ["| keyword | default | set |", "| --- | --- | --- |"]
-    declared = inspect.signature(world).parameters.values()
-    named = {each.name: each.default for each in declared if each.kind is not inspect.Parameter.VAR_KEYWORD}
-    for name in (*named, *(name for name in chosen if name not in named)):
-        default = named.get(name, inspect.Parameter.empty)
-        shown = "" if default is inspect.Parameter.empty else f"`{default!r}`"
-        rows.append(f"| `{name}` | {shown} | {f'`{chosen[name]!r}`' if name in chosen else ''} |")
-    rest = ", ".join(f"`{name}`" for name in TextEnvKwargs.__annotations__)
-    return "\n".join([*rows, "", f"Every environment takes {rest} too."])
 
 
 def _description(world: type) -> str:
