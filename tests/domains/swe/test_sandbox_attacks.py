@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -486,6 +487,71 @@ def test_a_filter_for_each_machine_that_has_one() -> None:
     assert seccomp_filter("arm64") == seccomp_filter("aarch64") != seccomp_filter("x86_64")
     with pytest.raises(ValueError, match="riscv64"):
         seccomp_filter("riscv64")
+
+
+FAMILIES = """
+import ctypes, errno, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = {"x86_64": (41, 53), "aarch64": (198, 199)}[os.uname().machine]
+def refused(number, family):
+    pair = (ctypes.c_int * 2)()
+    ctypes.set_errno(0)
+    result = libc.syscall(ctypes.c_long(number), ctypes.c_long(family), 1, 0, ctypes.byref(pair))
+    if result >= 0 and number == numbers[0]:
+        os.close(result)
+    return result == -1 and ctypes.get_errno() == errno.EAFNOSUPPORT
+wrong = [family for family in range(64) if refused(numbers[0], family) == (family in (1, 2, 10, 16))]
+wrong += [family for family in range(64) if family not in (1, 2, 10, 16) and not refused(numbers[1], family)]
+upper = 1 << 32
+wrong += [number for number in numbers if not refused(number, upper | 40) or not refused(number, -upper | 40)]
+wrong += [refused(numbers[0], upper | 1)]  # The kernel looks at the lower half alone.
+socket.socketpair(); socket.if_nameindex()
+print([each for each in wrong if each])
+"""
+
+
+def test_no_socket_reaches_beyond_the_network_namespace(safe_sandbox: Sandbox, tree: list[Path], echo: Path) -> None:
+    """VSOCK's ports are shared with the machine outside, whatever the namespace."""
+    safe_sandbox.begin(tree, {})
+    assert safe_sandbox.run(python(FAMILIES), 20).output == "[]\n"
+    assert list(safe_sandbox.ask(tree, {}, program=echo, questions=[Question(FAMILIES.encode(), 20)])) == [b"[]\n"]
+
+
+def filtered(program: bytes, audit: int, number: int, argument: int) -> int:
+    """What a filter of system calls returns for a call with this first argument: the kernel's machine, in small."""
+    data = struct.pack("iIQ6Q", number, audit, 0, argument, *[0] * 5)
+    found, place = 0, 0
+    while True:
+        code, if_true, if_false, value = struct.unpack_from("HBBI", program, 8 * place)
+        place += 1
+        match code:
+            case 0x20:
+                (found,) = struct.unpack_from("I", data, value)
+            case 0x06:
+                return int(value)
+            case 0x15:
+                place += if_true if found == value else if_false
+            case 0x35:
+                place += if_true if found >= value else if_false
+            case 0x45:
+                place += if_true if found & value else if_false
+            case _:
+                raise AssertionError(code)
+
+
+@pytest.mark.parametrize(
+    ("machine", "audit", "socket", "socketpair"), [("x86_64", 0xC000003E, 41, 53), ("aarch64", 0xC00000B7, 198, 199)]
+)
+def test_four_families_of_sockets_are_let_through_on_each_machine(
+    machine: str, audit: int, socket: int, socketpair: int
+) -> None:
+    program = seccomp_filter(machine)
+    for number in (socket, socketpair):
+        for upper in (0, 1 << 32, 0xFFFFFFFF << 32):
+            let_through = [f for f in range(256) if filtered(program, audit, number, upper | f) == 0x7FFF0000]
+            assert let_through == [1, 2, 10, 16]
+            assert filtered(program, audit, number, upper | 40) == 0x00050000 | errno.EAFNOSUPPORT
+    assert filtered(program, audit, socketpair + 1, 40) == 0x7FFF0000  # Other calls do not take families.
 
 
 def test_what_tests_need_still_works(safe_sandbox: Sandbox, tree: list[Path]) -> None:
