@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from textagent_gym.cache import made_whole
 from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, run_all, statement
 from textagent_gym.domains.swe.grader import grade
 from textagent_gym.domains.swe.hidden.exam import Exam
-from textagent_gym.domains.swe.hidden.making import Mistake, Trees, make_exam
+from textagent_gym.domains.swe.hidden.making import Mistake, Trees, make_exam, time_of_gradings
 from textagent_gym.domains.swe.layers import rest, write_commit, write_compiled_tests, write_tree
 from textagent_gym.domains.swe.packages import Repository, hide
 from textagent_gym.domains.swe.sandbox import Changes, Sandbox, make_sandbox
@@ -142,7 +143,9 @@ def _exam(
     )
     if exam.chance > MOST_CHANCE:
         return exam
+    began = time.monotonic()
     found = grade(boxes[1], layers, right, exam)
+    exam = replace(exam, total=time_of_gradings(time.monotonic() - began))
     if found.broken:  # What the mistakes alone let pass says nothing of a repair.
         exam = exam.without(found.broken)
         found = grade(boxes[1], layers, right, exam)

@@ -31,7 +31,7 @@ from textagent_gym.domains.swe.sandbox.base import ROOT, Sandbox
 from textagent_gym.domains.swe.sources import folders_of_tests, is_named_as_a_test, is_test
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 
-VERSION = 5
+VERSION = 6
 """Raised whenever what is prepared changes."""
 
 _OWN = Path(__file__).parent / "repositories"

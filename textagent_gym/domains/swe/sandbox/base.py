@@ -13,7 +13,7 @@ import shutil
 import tarfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -168,7 +168,7 @@ class Sandbox(ABC):
 
     @abstractmethod
     def ask(
-        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
+        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Iterable[Question]
     ) -> Iterator[bytes | None]:
         """Ask a Python program of ours about a tree that nobody else has touched, afresh for each question.
 
@@ -181,7 +181,7 @@ class Sandbox(ABC):
                 answers on, the folder of the tree, and the `filter` for tested code as hexadecimal digits, "" where
                 there is none. It reads questions on standard input; see `converse` for the form. It sends an empty
                 message when it is ready, and, before it answers, ends all processes that the question has started.
-            questions: each of them asked when the caller wants its answer.
+            questions: each of them taken, and asked, when the caller wants its answer.
 
         Returns:
             an iterator over the answers, of 4 MiB at most; `None` where the time was up or the program has ended. It is
