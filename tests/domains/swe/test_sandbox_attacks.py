@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -14,12 +15,13 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.domains.swe.conftest import open_sandbox
 from tests.domains.swe.test_sandbox import ECHO
-from textagent_gym.domains.swe.sandbox import Question, Sandbox, SandboxError, mounts
+from textagent_gym.domains.swe.sandbox import Limits, Question, Result, Sandbox, SandboxError, mounts
 from textagent_gym.domains.swe.sandbox.base import copy_layers, pack
 from textagent_gym.domains.swe.sandbox.choose import SAFE
 from textagent_gym.domains.swe.sandbox.seccomp import seccomp_filter
@@ -329,6 +331,58 @@ def test_a_bomb_costs_the_agent_its_shell_at_most(
     assert list(safe_sandbox.ask(tree, files, program=echo, questions=[show])) == [b"right = 2\n\n"]
     safe_sandbox.run("trap - DEBUG", 2)
     assert safe_sandbox.run("echo fine", 20).output.endswith("fine\n")
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that a process has started, and those that these have, also those about to end."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            words = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+            children.setdefault(int(words[1]), []).append(int(name))
+    found = children.get(pid, [])
+    for child in found:
+        found += children.get(child, [])
+    return found
+
+
+def test_what_was_killed_does_not_count_any_more_when_the_next_shell_starts(tree: list[Path]) -> None:
+    """The memory of each of these takes a while to give back, and each of them counts until then."""
+    code = (
+        "import os, time\nx = bytearray(30 << 20)\n"
+        "for _ in range(12):\n if not os.fork():\n  x[:] = b'1' * len(x)\n  break\n"
+    )
+    box: Any = open_sandbox("bubblewrap", Limits(processes=24))
+    supervisor = box._supervisor._process.pid
+    try:
+        box.begin(tree, {})
+        for _ in range(3):
+            assert box.run("echo fine", 20).output == "fine\n"
+            assert descendants(supervisor)
+            assert box.run(f"exec python -c '{code}time.sleep(100)'", 1).timed_out
+            assert not descendants(supervisor)
+    finally:
+        box.close()
+
+
+def test_a_shell_that_could_not_be_started_is_started_again(tree: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    box = open_sandbox("bubblewrap")
+    start, starts = type(box)._start_shell, []  # type: ignore[attr-defined]
+
+    def start_late(self: Any) -> Any:
+        starts.append(start(self))
+        if len(starts) in (2, 3):
+            self._kill_shell()
+        return starts[-1]
+
+    try:
+        box.begin(tree, {})
+        monkeypatch.setattr(type(box), "_start_shell", start_late)
+        assert box.run("exit 3", 20) == Result("", None)
+        assert box.run("echo fine", 20) == Result("fine\n", 0)
+        assert len(starts) == 4
+    finally:
+        box.close()
 
 
 def test_what_the_agent_has_started_ends_before_its_tree_is_read(sandbox: Sandbox, tree: list[Path]) -> None:
