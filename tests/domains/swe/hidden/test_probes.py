@@ -71,6 +71,18 @@ def test_what_is_expected_is_taken_out(body: str, asked: str, sites: tuple[str, 
     assert made.sites == sites
 
 
+def test_tables_that_only_other_tests_read_are_taken_out() -> None:
+    text = (
+        HEAD + "pytestmark = []\nSECRETS = [('a', 'SECRET')]\nMORE = SECRETS + [('b', 'SECRET')]\nINPUT = ['kept']\n"
+        "LOADED = f('kept too')\n\n@pytest.mark.parametrize('one, other', MORE)\ndef test_it(one, other):\n"
+        "    assert f(one, INPUT) == other\n"
+    )
+    made = make_probe(Source("t.py", {"t.py": text}, ("test_it",)), {"one": "'a'", "other": "'SECRET'"})
+    assert made is not None
+    assert not any(word in made.text for word in ("SECRET", "MORE", "TABLE", "EXPECTED"))
+    assert all(word in made.text for word in ("pytestmark", "['kept']", "'kept too'", "helper"))
+
+
 @pytest.mark.parametrize(
     "body",
     [

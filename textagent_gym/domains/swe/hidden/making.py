@@ -81,7 +81,7 @@ class Maker:
     def make(self, tests: Sequence[str], known: Knowledge) -> Group:
         """Versions of hidden tests: the originals that can be told in words, and others until nobody can guess them."""
         originals: list[tuple[Version, Probe, Seen]] = []
-        for test, described in self._describe(tests).items():
+        for test, described in self.describe(tests).items():
             made = self._original(test, described)
             if made is not None:
                 originals.append(made)
@@ -105,7 +105,7 @@ class Maker:
     def keep(self, tests: Sequence[str]) -> list[Kept]:
         """Rows of hidden tests that pass with the mistake and without, as far as they can be told in words."""
         found = []
-        described = self._describe(tests)
+        described = self.describe(tests)
         for function in dict.fromkeys(test.partition("[")[0] for test in described):
             rows = [test for test in described if test.partition("[")[0] == function][:_MOST_ROWS]
             made = [self._probes(test, described[test]) for test in rows]
@@ -127,7 +127,7 @@ class Maker:
                 found.append(Kept(tuple(versions)))
         return found
 
-    def _describe(self, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def describe(self, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The parameters and fixtures of tests."""
         if not tests:
             return {}
@@ -260,7 +260,7 @@ def _together(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
     alike: dict[object, list[_Candidate]] = {}
     for each in candidates:
         surroundings = each.version.text if each.version.fixtures else each.probe.surroundings
-        alike.setdefault((each.version.file, each.version.owner, surroundings), []).append(each)
+        alike.setdefault((each.version.function, surroundings), []).append(each)  # Of one function: the same sites.
     for found in alike.values():
         for start in range(0, len(found), _MOST_TOGETHER):
             yield found[start : start + _MOST_TOGETHER]
@@ -273,7 +273,6 @@ def make_exam(
     mistakes: Sequence[Mistake],
     *,
     tests: Collection[str],
-    hidden: Collection[str],
     texts: Mapping[str, str],
     shown: Mapping[str, str],
 ) -> Exam:
@@ -284,8 +283,8 @@ def make_exam(
         layers: of the task's tree, with the mistakes and without hidden tests.
         trees: in which probes are asked.
         mistakes: of the task.
-        tests: ids of all tests that pass with the right code and with the mistakes.
-        hidden: ids of those that pass with the right code alone; all tests of their functions are hidden.
+        tests: ids of all tests that pass with the right code and with the mistakes. What the agent does not see of them
+            is asked as probes.
         texts: the test files by path.
         shown: the same as the agent sees them, without hidden tests.
     """
@@ -294,8 +293,6 @@ def make_exam(
     for mistake in mistakes:
         seen = dict.fromkeys(test.partition("::")[0] for test in mistake.tests)
         groups.append(maker.make(mistake.tests, Knowledge(mistake.statement, tuple(shown[file] for file in seen))))
-    functions = {test.partition("[")[0] for test in hidden}
-    kept = maker.keep(sorted(test for test in tests if test.partition("[")[0] in functions))
     files = sorted({test.partition("::")[0] for test in tests})
     began = time.monotonic()
     run = run_tests(sandboxes[0], layers, {}, test_files=files, paths=trees.paths, seconds=_SECONDS * 5)
@@ -303,7 +300,7 @@ def make_exam(
     visible = tuple(sorted(run.passed & set(tests)))
     return Exam(
         groups=tuple(groups),
-        kept=tuple(kept),
+        kept=tuple(maker.keep(sorted(set(tests) - run.passed))),
         visible=visible,
         visible_files=tuple(sorted({test.partition("::")[0] for test in visible})),
         paths=trees.paths,
