@@ -426,6 +426,13 @@ def test_hidden_tests_and_the_repair_are_nowhere(safe_sandbox: Sandbox, task: SW
     assert safe_sandbox.run("python -m pytest -q -p no:cacheprovider 2>&1 | tail -1", 60).output.split()[1] == "passed"
 
 
+def test_no_table_that_hidden_tests_alone_read_is_left(task: SWETask) -> None:
+    text = (task.layers[1] / "tests/test_numerals.py").read_text()
+    assert "KNOWN" in (task.repository.root / "tests/test_numerals.py").read_text()
+    assert "KNOWN" not in text
+    assert "def test_ordinal(" in text
+
+
 def test_nothing_of_a_tree_tells_where_the_mistake_is(safe_sandbox: Sandbox, tasks: BuiltTasks) -> None:
     """Dates, order on disk and mounts are those of a tree without a mistake, and the id is drawn by chance."""
     first_of = []
