@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 import pytest
 
-from textagent_gym.domains.swe.sandbox import SANDBOXES, Sandbox, SandboxError, make_sandbox
+from textagent_gym.domains.swe.sandbox import SANDBOXES, Limits, Sandbox, SandboxError, make_sandbox
 from textagent_gym.domains.swe.sandbox.choose import SAFE
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
 from textagent_gym.domains.swe.tools import Call, render
@@ -26,10 +26,10 @@ def task(tasks: BuiltTasks) -> SWETask:
     return tasks.find("SWE/measures-own/fe3002c196")
 
 
-def open_sandbox(name: str) -> Sandbox:
+def open_sandbox(name: str, limits: Limits | None = None) -> Sandbox:
     """A sandbox that works. Where there is none, the test is skipped, unless `TEXTAGENT_TEST_SANDBOXES` asks for it."""
     try:
-        box = make_sandbox(name)
+        box = make_sandbox(name, limits)
         box.begin((), {})  # An engine may be here, and no image for it.
         return box
     except SandboxError as error:
