@@ -24,6 +24,12 @@ from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
 from textagent_gym.knobs import AXES, Knob, Options, accepts, check_names, knob, knob_table, options_of, read_settings
 from textagent_gym.registration import REGISTRATIONS
 
+
+def named(value: object) -> str:
+    """A name that is the same in every process."""
+    return f"{type(value).__name__} {value}".partition(" at 0x")[0]
+
+
 DOCS = Path(__file__).parents[1] / "docs"
 IDS = [registration.id for registration in REGISTRATIONS if not re.search(r"-w\d", registration.id)]
 WORLDS: list[type[TextEnv[Any]]] = list(dict.fromkeys(load_env_creator(each.entry_point) for each in REGISTRATIONS))
@@ -91,7 +97,9 @@ WRONG_VALUES = (
 )
 
 
-@pytest.mark.parametrize("value", WRONG_VALUES, ids=repr)
+@pytest.mark.parametrize(
+    "value", WRONG_VALUES, ids=lambda value: f"{type(value).__name__} {value}".partition(" at 0x")[0]
+)
 def test_a_wrong_value_of_any_type_is_one_kind_of_error(value: object) -> None:
     for each in Everything.knobs():
         with contextlib.suppress(InvalidOptionError):
@@ -102,7 +110,9 @@ def test_a_wrong_value_of_any_type_is_one_kind_of_error(value: object) -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-@pytest.mark.parametrize("value", WRONG_VALUES, ids=repr)
+@pytest.mark.parametrize(
+    "value", WRONG_VALUES, ids=lambda value: f"{type(value).__name__} {value}".partition(" at 0x")[0]
+)
 def test_no_wrong_value_of_any_knob_is_a_bare_error(name: str, value: object) -> None:
     for options in options_of(name):
         for each in options.knobs():

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from textagent_gym.sandbox import SANDBOXES, Sandbox, SandboxError, make_sandbox
+from textagent_gym.sandbox import SANDBOXES, Limits, Sandbox, SandboxError, make_sandbox
 from textagent_gym.sandbox.choose import SAFE
 
 
-def open_sandbox(name: str) -> Sandbox:
+def open_sandbox(name: str, limits: Limits | None = None) -> Sandbox:
     """A sandbox that works. Where there is none, the test is skipped, unless `TEXTAGENT_TEST_SANDBOXES` asks for it."""
     try:
-        box = make_sandbox(name)
+        box = make_sandbox(name, limits)
         box.begin((), {})  # An engine may be here, and no image for it.
         return box
     except SandboxError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -13,12 +15,13 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.sandbox.conftest import open_sandbox
 from tests.sandbox.test_sandbox import ECHO
-from textagent_gym.sandbox import Question, Sandbox, SandboxError, mounts
+from textagent_gym.sandbox import Limits, Question, Result, Sandbox, SandboxError, mounts
 from textagent_gym.sandbox.base import copy_layers, pack
 from textagent_gym.sandbox.choose import SAFE
 from textagent_gym.sandbox.seccomp import seccomp_filter
@@ -330,6 +333,58 @@ def test_a_bomb_costs_the_agent_its_shell_at_most(
     assert safe_sandbox.run("echo fine", 20).output.endswith("fine\n")
 
 
+def descendants(pid: int) -> list[int]:
+    """Processes that a process has started, and those that these have, also those about to end."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            words = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+            children.setdefault(int(words[1]), []).append(int(name))
+    found = children.get(pid, [])
+    for child in found:
+        found += children.get(child, [])
+    return found
+
+
+def test_what_was_killed_does_not_count_any_more_when_the_next_shell_starts(tree: list[Path]) -> None:
+    """The memory of each of these takes a while to give back, and each of them counts until then."""
+    code = (
+        "import os, time\nx = bytearray(30 << 20)\n"
+        "for _ in range(12):\n if not os.fork():\n  x[:] = b'1' * len(x)\n  break\n"
+    )
+    box: Any = open_sandbox("bubblewrap", Limits(processes=24))
+    supervisor = box._supervisor._process.pid
+    try:
+        box.begin(tree, {})
+        for _ in range(3):
+            assert box.run("echo fine", 20).output == "fine\n"
+            assert descendants(supervisor)
+            assert box.run(f"exec python -c '{code}time.sleep(100)'", 1).timed_out
+            assert not descendants(supervisor)
+    finally:
+        box.close()
+
+
+def test_a_shell_that_could_not_be_started_is_started_again(tree: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    box = open_sandbox("bubblewrap")
+    start, starts = type(box)._start_shell, []  # type: ignore[attr-defined]
+
+    def start_late(self: Any) -> Any:
+        starts.append(start(self))
+        if len(starts) in (2, 3):
+            self._kill_shell()
+        return starts[-1]
+
+    try:
+        box.begin(tree, {})
+        monkeypatch.setattr(type(box), "_start_shell", start_late)
+        assert box.run("exit 3", 20) == Result("", None)
+        assert box.run("echo fine", 20) == Result("fine\n", 0)
+        assert len(starts) == 4
+    finally:
+        box.close()
+
+
 def test_what_the_agent_has_started_ends_before_its_tree_is_read(sandbox: Sandbox, tree: list[Path]) -> None:
     sandbox.begin(tree, {})
     sandbox.run("X=7; (sleep 1; echo late > pkg/a.py) &", 10)
@@ -486,6 +541,71 @@ def test_a_filter_for_each_machine_that_has_one() -> None:
     assert seccomp_filter("arm64") == seccomp_filter("aarch64") != seccomp_filter("x86_64")
     with pytest.raises(ValueError, match="riscv64"):
         seccomp_filter("riscv64")
+
+
+FAMILIES = """
+import ctypes, errno, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = {"x86_64": (41, 53), "aarch64": (198, 199)}[os.uname().machine]
+def refused(number, family):
+    pair = (ctypes.c_int * 2)()
+    ctypes.set_errno(0)
+    result = libc.syscall(ctypes.c_long(number), ctypes.c_long(family), 1, 0, ctypes.byref(pair))
+    if result >= 0 and number == numbers[0]:
+        os.close(result)
+    return result == -1 and ctypes.get_errno() == errno.EAFNOSUPPORT
+wrong = [family for family in range(64) if refused(numbers[0], family) == (family in (1, 2, 10, 16))]
+wrong += [family for family in range(64) if family not in (1, 2, 10, 16) and not refused(numbers[1], family)]
+upper = 1 << 32
+wrong += [number for number in numbers if not refused(number, upper | 40) or not refused(number, -upper | 40)]
+wrong += [refused(numbers[0], upper | 1)]  # The kernel looks at the lower half alone.
+socket.socketpair(); socket.if_nameindex()
+print([each for each in wrong if each])
+"""
+
+
+def test_no_socket_reaches_beyond_the_network_namespace(safe_sandbox: Sandbox, tree: list[Path], echo: Path) -> None:
+    """VSOCK's ports are shared with the machine outside, whatever the namespace."""
+    safe_sandbox.begin(tree, {})
+    assert safe_sandbox.run(python(FAMILIES), 20).output == "[]\n"
+    assert list(safe_sandbox.ask(tree, {}, program=echo, questions=[Question(FAMILIES.encode(), 20)])) == [b"[]\n"]
+
+
+def filtered(program: bytes, audit: int, number: int, argument: int) -> int:
+    """What a filter of system calls returns for a call with this first argument: the kernel's machine, in small."""
+    data = struct.pack("iIQ6Q", number, audit, 0, argument, *[0] * 5)
+    found, place = 0, 0
+    while True:
+        code, if_true, if_false, value = struct.unpack_from("HBBI", program, 8 * place)
+        place += 1
+        match code:
+            case 0x20:
+                (found,) = struct.unpack_from("I", data, value)
+            case 0x06:
+                return int(value)
+            case 0x15:
+                place += if_true if found == value else if_false
+            case 0x35:
+                place += if_true if found >= value else if_false
+            case 0x45:
+                place += if_true if found & value else if_false
+            case _:
+                raise AssertionError(code)
+
+
+@pytest.mark.parametrize(
+    ("machine", "audit", "socket", "socketpair"), [("x86_64", 0xC000003E, 41, 53), ("aarch64", 0xC00000B7, 198, 199)]
+)
+def test_four_families_of_sockets_are_let_through_on_each_machine(
+    machine: str, audit: int, socket: int, socketpair: int
+) -> None:
+    program = seccomp_filter(machine)
+    for number in (socket, socketpair):
+        for upper in (0, 1 << 32, 0xFFFFFFFF << 32):
+            let_through = [f for f in range(256) if filtered(program, audit, number, upper | f) == 0x7FFF0000]
+            assert let_through == [1, 2, 10, 16]
+            assert filtered(program, audit, number, upper | 40) == 0x00050000 | errno.EAFNOSUPPORT
+    assert filtered(program, audit, socketpair + 1, 40) == 0x7FFF0000  # Other calls do not take families.
 
 
 def test_what_tests_need_still_works(safe_sandbox: Sandbox, tree: list[Path]) -> None:

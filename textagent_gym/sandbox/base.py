@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import platform
 import secrets
@@ -13,7 +14,7 @@ import shutil
 import tarfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -29,9 +30,12 @@ ROOT = "/testbed"
 Changes = dict[str, bytes | None]
 """What has become of files: their new content by path below the root, or `None` for a file that is gone."""
 
+_log = logging.getLogger("textagent_gym.swe")
 _LONGEST_ANSWER = 1 << 22
 _NONCE = 16
 _SEARCH_SECONDS = 600.0
+_MOST_STARTS = 4  # Of a shell, in a row, where it ends before it does anything.
+_START_SECONDS = 20.0
 
 
 class SandboxError(WorldBrokenError):
@@ -169,7 +173,7 @@ class Sandbox(ABC):
 
     @abstractmethod
     def ask(
-        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
+        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Iterable[Question]
     ) -> Iterator[bytes | None]:
         """Ask a Python program of ours about a tree that nobody else has touched, afresh for each question.
 
@@ -182,7 +186,7 @@ class Sandbox(ABC):
                 answers on, the folder of the tree, and the `filter` for tested code as hexadecimal digits, "" where
                 there is none. It reads questions on standard input; see `converse` for the form. It sends an empty
                 message when it is ready, and, before it answers, ends all processes that the question has started.
-            questions: each of them asked when the caller wants its answer.
+            questions: each of them taken, and asked, when the caller wants its answer.
 
         Returns:
             an iterator over the answers, of 4 MiB at most; `None` where the time was up or the program has ended. It is
@@ -258,12 +262,24 @@ class ShellSandbox(Sandbox):
     def run(self, command: str, timeout: float) -> Result:
         """See `Sandbox.run`."""
         if self._shell is None:
-            self._shell = self._start_shell()
+            self._begin_shell()
+        assert self._shell is not None
         self._resume()
         result = self._shell.run(command, timeout)
         if result.status is None:
             self._end_shell()
         return result
+
+    def _begin_shell(self) -> None:
+        """Start a shell; again, after a while, where it ends at once: what has just been killed may still count."""
+        for start in range(_MOST_STARTS):
+            self._end_shell()
+            time.sleep(0.3 * start)
+            self._shell = self._start_shell()
+            answer = self._shell.run(":", _START_SECONDS)
+            if answer.status == 0 or answer.timed_out:
+                return
+            _log.info("a shell has ended before it did anything: %s", answer.output)
 
     @abstractmethod
     def _start_shell(self) -> Shell:

@@ -24,7 +24,7 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -317,7 +317,7 @@ class BubblewrapSandbox(ShellSandbox):
         return TreeChanges(files, tuple(left_out))
 
     def ask(
-        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
+        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Iterable[Question]
     ) -> Iterator[bytes | None]:
         self._quiet()
         self._asking = asking = object()

@@ -12,7 +12,8 @@ import io
 import os
 import tarfile
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +114,12 @@ class RaySandbox(Sandbox):
         return found
 
     def ask(
-        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
+        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Iterable[Question]
     ) -> Iterator[bytes | None]:
         names, text = self._sent(layers), program.read_bytes()
-        self._ask("prepare", names, files, text, list(questions))
+        self._ask("prepare", names, files, text)
         for question in questions:
-            answer: bytes | None = self._ask("answer", seconds=question.timeout + _SECONDS)
+            answer: bytes | None = self._ask("answer", question, seconds=question.timeout + _SECONDS)
             yield answer
 
     def close(self) -> None:
@@ -137,6 +138,7 @@ class Host:
         self._sandbox = make_sandbox(kind, limits)
         self._folder = cache_folder() / "swe" / "layers"
         self._answers: Iterator[bytes | None] = iter(())
+        self._questions: deque[Question] = deque()
 
     def platform(self) -> str:
         """Of the sandbox."""
@@ -167,13 +169,15 @@ class Host:
         """See `Sandbox.changes`."""
         return self._sandbox.changes(skip)
 
-    def prepare(self, layers: Sequence[str], files: Changes, program: bytes, questions: Sequence[Question]) -> None:
-        """See `Sandbox.ask`; the answers come one by one from `answer`."""
+    def prepare(self, layers: Sequence[str], files: Changes, program: bytes) -> None:
+        """See `Sandbox.ask`; questions and answers go one by one through `answer`."""
         folders = [self._folder / name for name in layers]
+        questions = iter(self._questions.popleft, None)
         self._answers = self._sandbox.ask(folders, files, program=self._kept(program), questions=questions)
 
-    def answer(self) -> bytes | None:
-        """The answer to the next question."""
+    def answer(self, question: Question) -> bytes | None:
+        """The answer to a question."""
+        self._questions.append(question)
         return next(self._answers)
 
     def _kept(self, program: bytes) -> Path:

@@ -23,7 +23,8 @@ from typing import Any
 from textagent_gym.sandbox import tree
 
 _TEMPORARY = ("/tmp", "/dev/shm")
-_PATIENCE = 3.0  # Seconds until what is stopped stands still, and what is killed has gone.
+_PATIENCE = 3.0  # Seconds until what is stopped stands still.
+_DEATH = 10.0  # Seconds until what is killed has gone: it counts until then.
 _PR_SET_DUMPABLE = 4
 
 
@@ -79,7 +80,7 @@ class Keeper:
 
     def do_kill(self, data: bytes, request: Mapping[str, Any]) -> None:
         """End all processes of the agent's user, and wait for their end."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _DEATH
         with self.as_user():
             while True:
                 with contextlib.suppress(ProcessLookupError):
@@ -198,7 +199,7 @@ def processes() -> Iterator[tuple[int, int]]:
 
 def end_others() -> None:
     """End all processes of the user but those that were started from outside, and wait for their end."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _DEATH
     while time.monotonic() < deadline:
         others = [pid for pid, parent in processes() if parent != 0]
         if not others:

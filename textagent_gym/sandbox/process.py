@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,8 @@ from textagent_gym.sandbox.base import (
 from textagent_gym.sandbox.limits import ControlGroup, resource_limits
 from textagent_gym.sandbox.supervisor import limit
 from textagent_gym.sandbox.toolbox import EXECUTABLE, toolbox, variables
+
+_DEATH = 10.0  # Seconds for what was killed to be gone.
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,8 @@ class ProcessSandbox(ShellSandbox):
         """End all processes of the control group but some, and wait for their end."""
         kept = set(map(str, spared))
         for folder in self._group.folders[:1]:
-            for _ in range(50):
+            deadline = time.monotonic() + _DEATH
+            while time.monotonic() < deadline:
                 others = set((folder / "cgroup.procs").read_text(encoding="ascii").split()) - kept
                 for pid in others:
                     with contextlib.suppress(ProcessLookupError):
@@ -173,7 +176,7 @@ class ProcessSandbox(ShellSandbox):
         return TreeChanges(files, tuple(left_out))
 
     def ask(
-        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Sequence[Question]
+        self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Iterable[Question]
     ) -> Iterator[bytes | None]:
         """See `Sandbox.ask`; what a question has started may go on until the last one is answered."""
         self._quiet()

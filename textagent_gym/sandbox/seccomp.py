@@ -2,7 +2,8 @@
 
 Denied is what no test of a library needs and what reaches beyond a tree and its processes: other processes' memory,
 keys and shared memory that outlive a process, namespaces and mounts, clocks, modules, and calls newer than this list.
-A denied call fails with EPERM, or with ENOSYS where the C library has another way.
+Sockets are of the families that are bound to a network namespace: the ports of VSOCK, for one, are the whole
+machine's. A denied call fails with EPERM, with ENOSYS where the C library has another way, or as if there were none.
 
 The filter is built here and applied by whoever starts the code; `apply` needs nothing but the standard library.
 """
@@ -21,6 +22,8 @@ _NEWEST = 469
 """Last number of a call that was looked at for this list; Linux 6.17."""
 _NEW_NAMESPACES = 0x7E020080
 _TERMINAL_INPUT, _TERMINAL_CONTROL = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
+_FAMILIES = (1, 2, 10, 16)
+"""AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK, the same everywhere. The last tells the C library of interfaces."""
 _CORE = 4  # RLIMIT_CORE
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER_MODE = 38, 22, 2
@@ -106,12 +109,19 @@ def seccomp_filter(machine: str) -> bytes:
     program += _checked(number(157, 167), 0, other)  # prctl: what is to end with its parent does.
     wrong = [(_IF_EQUAL, 0, 1, command) for command in (_TERMINAL_INPUT, _TERMINAL_CONTROL)]
     program += _checked(number(16, 29), 1, [part for test in wrong for part in (test, _fail(errno.EPERM))])  # ioctl
+    for numbers in ((41, 198), (53, 199)):  # socket, socketpair
+        program += _checked(number(*numbers), 0, _one_of(_FAMILIES, errno.EAFNOSUPPORT))
     program += [(_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("HBBI", *instruction) for instruction in program)
 
 
 def _fail(error: int) -> tuple[int, int, int, int]:
     return (_RETURN, 0, 0, _FAIL | error)
+
+
+def _one_of(values: tuple[int, ...], error: int) -> list[tuple[int, int, int, int]]:
+    """Instructions that fail unless an argument is one of some values."""
+    return [(_IF_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)] + [_fail(error)]
 
 
 def _checked(number: int, argument: int, body: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:

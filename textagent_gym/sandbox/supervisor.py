@@ -44,6 +44,8 @@ ROOT = "/testbed"
 _FILES_SIZE, _FILES = 256 << 20, 50_000
 """Room for what is written over a tree before anybody is asked about it: more than anybody sends."""
 _PATIENCE = 2.0  # Seconds until a process stands still, or its box is ended.
+_DEATH = 10.0
+"""Seconds for what was killed to be gone. Until then it counts, and whoever comes next may be refused processes."""
 _USER_LIMITS = {"max_inotify_instances": 32, "max_inotify_watches": 8192, "max_fanotify_groups": 0}
 """What the kernel counts for each user: less than it would allow, so that enough is left for the others."""
 
@@ -231,6 +233,8 @@ class Children:
                 _signal(first, signal.SIGKILL)
             process.kill()
             process.wait()
+            if first:
+                wait_for(first)
         reap(block=False)
 
     def kill_all(self) -> None:
@@ -251,6 +255,14 @@ def _in_memory(data: bytes) -> int:
 def _signal(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+def wait_for(first: int) -> None:
+    """Wait until the first process of a box is gone, which has been killed: it is the last one to go."""
+    deadline = time.monotonic() + _DEATH
+    with contextlib.suppress(ChildProcessError):  # The one who started it has seen its end.
+        while os.waitpid(first, os.WNOHANG)[0] == 0 and time.monotonic() < deadline:
+            time.sleep(0.0005)
 
 
 def reap(*, block: bool) -> None:

@@ -16,8 +16,9 @@ from tests.cli.program import run
 from textagent_gym.domains.swe import packages
 from textagent_gym.domains.swe.assembly import is_servable
 from textagent_gym.domains.swe.builder import build, read_recipe
+from textagent_gym.domains.swe.hiding import hide, hide_with_tables
 from textagent_gym.domains.swe.mutations import KINDS, mutations
-from textagent_gym.domains.swe.packages import PACKAGES, Package, PackageError, from_folder, hide, prepare, unpack
+from textagent_gym.domains.swe.packages import PACKAGES, Package, PackageError, from_folder, prepare, unpack
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.sandbox import Sandbox
 
@@ -71,6 +72,49 @@ def test_hidden_tests_are_cut_out() -> None:
     assert "test_c" not in cut
     assert "test_a" not in cut
     ast.parse(cut)
+
+
+TABLES = """import pytest
+
+PAIRS = (("cow", "kine"), ("cat", "cats"), ("ox", "oxen"))
+ONE = {1: "I", 4: "IV"}
+OURS = [1, 2]
+ALSO = OURS + [3]
+NOBODYS = 5
+
+
+def made():
+    return ALSO
+
+
+@pytest.mark.parametrize("one, many", PAIRS)
+def test_a(one, many):
+    assert made() and ONE[4]
+
+
+@pytest.mark.parametrize("one, many", PAIRS)
+def test_b(one, many):
+    assert one in many
+
+
+def test_c():
+    for number, text in ONE.items():
+        assert number
+"""
+
+
+def test_what_hidden_tests_alone_read_goes_with_them_and_so_do_rows_of_theirs() -> None:
+    rows = [{"one": "'cow'", "many": "'kine'"}, {"one": "'ox'", "many": "'oxen'"}]
+    text = hide_with_tables(TABLES, {"test_a"}, rows)
+    assert 'PAIRS = (("cat", "cats"),)' in text
+    assert not any(word in text for word in ("OURS", "ALSO", "made", "test_a", "kine", "oxen"))
+    assert all(word in text for word in ("NOBODYS", '4: "IV"', "test_b", "test_c"))
+    assert hide_with_tables(TABLES, {"test_a"}, [{"number": "4"}]).count("IV") == 0
+    assert 'ONE = {4: "IV"}' in hide_with_tables(TABLES, {"test_a"}, [{"number": "1"}])
+    assert "PAIRS = ()" in hide_with_tables(TABLES, {"test_a"}, [*rows, {"one": "'cat'", "many": "'cats'"}])
+    assert hide_with_tables(TABLES, {"test_b"}, ()) == hide(TABLES, {"test_b"})  # Others read all of its tables.
+    assert "ONE" in hide_with_tables(TABLES, {"test_a"}, ())
+    assert "PAIRS" not in hide_with_tables(TABLES, {"test_a", "test_b"}, ())
 
 
 def test_building_is_deterministic_and_matches_the_recipes_of_the_suite(sandbox: Sandbox) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,9 +14,11 @@ from benchmarks.swe_forger import OLD, paid
 from textagent_gym.domains.swe.assembly import MOST_CHANCE
 from textagent_gym.domains.swe.grader import Grade, grade
 from textagent_gym.domains.swe.hidden.exam import Exam
+from textagent_gym.domains.swe.hidden.making import time_of_gradings
 from textagent_gym.domains.swe.sources import source_changes
 from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
 from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
+from textagent_gym.sandbox.base import Question
 
 SOURCE = "measures/numerals.py"
 
@@ -198,7 +204,6 @@ _found = _search()
 def test_the_right_answer_is_nowhere_in_the_process_that_is_tested(safe_sandbox: Sandbox, task: SWETask) -> None:
     """Every byte that the tested process can read is searched for an answer, by a hash of it."""
     import hashlib
-    from dataclasses import replace
 
     answer = "Q-the-one-and-only-answer"
     group = task.exam.groups[0]
@@ -209,7 +214,13 @@ def test_the_right_answer_is_nowhere_in_the_process_that_is_tested(safe_sandbox:
         events=((0, answer, answer),),
     )
     exam = Exam(
-        (replace(group, versions=(version,)),), (), task.exam.visible, task.exam.visible_files, task.exam.paths, 60.0
+        (replace(group, versions=(version,)),),
+        (),
+        task.exam.visible,
+        task.exam.visible_files,
+        task.exam.paths,
+        seconds=60.0,
+        total=600.0,
     )
     wanted = (hashlib.sha256(answer.encode()).hexdigest(), len(answer))
     attack = SEARCH.replace("WANTED", repr(wanted))
@@ -227,7 +238,6 @@ def test_the_right_answer_is_nowhere_in_the_process_that_is_tested(safe_sandbox:
 def test_no_answer_is_left_in_memory_for_the_next_question(safe_sandbox: Sandbox, task: SWETask) -> None:
     """Right code says its answers, once plainly and once beside them; nobody who comes later finds a trace of them."""
     import hashlib
-    from dataclasses import replace
 
     answer = "Q-the-one-and-only-answer"
     group = task.exam.groups[0]
@@ -302,16 +312,42 @@ def test_nothing_is_left_from_one_version_to_the_next(safe_sandbox: Sandbox, tas
         assert graded(safe_sandbox, task, {SOURCE: (LEAVE + right(task)).encode()}).resolved
 
 
-@pytest.mark.slow
-def test_code_that_waits_for_ever_costs_no_more_than_the_measured_time(safe_sandbox: Sandbox, task: SWETask) -> None:
-    from dataclasses import replace
+WAIT = "import builtins, time\nif hasattr(builtins, 'witness'):\n    time.sleep(SECONDS)\n"
 
-    quick = replace(task.exam, seconds=2.0)
-    attack = "import time\ntime.sleep(10000)\n"
-    result = grade(safe_sandbox, task.graded_layers, {SOURCE: (attack + right(task)).encode()}, quick)
-    assert result.timed_out
-    assert result.credit == 0
-    assert task.exam.seconds < 60
+
+@pytest.mark.parametrize("seconds", [0.5, 10000])
+def test_code_that_waits_costs_no_more_than_the_time_of_a_grading(
+    safe_sandbox: Sandbox, task: SWETask, seconds: float
+) -> None:
+    """Be it for ever in one question, or a little in each of them."""
+    code = WAIT.replace("SECONDS", str(seconds)) + right(task)
+    began = time.monotonic()
+    result = grade(safe_sandbox, task.graded_layers, {SOURCE: code.encode()}, replace(task.exam, total=2.0))
+    assert result == Grade(missing=task.fail_to_pass, timed_out=True)
+    assert time.monotonic() - began < 2.0 + 15  # On a machine that has other things to do.
+
+
+def test_a_grading_has_ten_times_the_time_of_the_right_code_and_a_minute_at_least(tasks: BuiltTasks) -> None:
+    totals = {task.exam.total for split in tasks.splits for task in playable(tasks, split)}
+    assert min(totals) >= 60
+    assert [time_of_gradings(measured) for measured in (0.0, 6.0, 9.0)] == [60.0, 60.0, 90.0]
+    exam = tasks.task("train", 0).exam
+    assert Exam.from_json(exam.to_json()) == exam
+
+
+def test_the_time_of_a_grading_does_not_tell_which_version_is_wrong(task: SWETask) -> None:
+    """Were the others not asked, forgers could find the answers to the versions one by one."""
+    asked = []
+
+    class Silent:
+        def ask(self, layers: object, files: object, *, program: object, questions: Iterable[Question]) -> Any:
+            for question in questions:
+                asked.append(question)
+                yield b""
+
+    silent: Any = Silent()
+    assert not grade(silent, task.graded_layers, {SOURCE: b""}, task.exam).resolved
+    assert len(asked) == sum(len(group.versions) for group in task.exam.groups) > 1
 
 
 # Attacks from the agent's shell, which leave something behind in the tree.
@@ -388,6 +424,13 @@ def test_hidden_tests_and_the_repair_are_nowhere(safe_sandbox: Sandbox, task: SW
     assert safe_sandbox.run(f"git log --all -p | grep -cF 'def {hidden}('", 20).output == "0\n"
     assert safe_sandbox.run("find . -name '*.pyc' | xargs grep -lF " + hidden, 20).output == ""
     assert safe_sandbox.run("python -m pytest -q -p no:cacheprovider 2>&1 | tail -1", 60).output.split()[1] == "passed"
+
+
+def test_no_table_that_hidden_tests_alone_read_is_left(task: SWETask) -> None:
+    text = (task.layers[1] / "tests/test_numerals.py").read_text()
+    assert "KNOWN" in (task.repository.root / "tests/test_numerals.py").read_text()
+    assert "KNOWN" not in text
+    assert "def test_ordinal(" in text
 
 
 def test_nothing_of_a_tree_tells_where_the_mistake_is(safe_sandbox: Sandbox, tasks: BuiltTasks) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import gymnasium
 import pytest
 
 from tests.domains.swe.conftest import bash, open_sandbox
 from textagent_gym.domains.swe.tasks import SWETask
-from textagent_gym.sandbox import SANDBOXES
 
 MODULE = "measures/numerals.py"
 """What the repair changes."""
@@ -76,27 +75,55 @@ AFTERWARDS = {
 }
 
 
-@pytest.fixture(scope="module", params=[name for name in SANDBOXES if name != "ray"])
-def env(request: pytest.FixtureRequest) -> Iterator[gymnasium.Env[str, str]]:
+TOGETHER = (
+    ("git stash", "a hard link", "names of all kinds", "settings of its own", "a link to nowhere", "a process"),
+    ("git gc", "a link to another module", "an environment", "broken tests", "files that come and go", "a draft"),
+    ("a folder of mode 000", "a folder that went and came back", "many products of a build", "a large product"),
+    ("a module that becomes a package", "no git", "tests that are gone", "no readme and settings"),
+)
+"""What depends on how a sandbox reads and writes trees."""
+
+
+def opened(request: pytest.FixtureRequest) -> Iterator[gymnasium.Env[str, str]]:
+    """An environment with the sandbox that is asked for."""
     open_sandbox(request.param).close()
     env = gymnasium.make("textagent/SWE-v0", sandbox=request.param)
     yield env
     env.close()
 
 
+env = pytest.fixture(opened, scope="module", params=["bubblewrap", "process"], name="env")
+slow_env = pytest.fixture(opened, scope="module", params=["docker", "podman", "ray"], name="slow_env")
+
+
 @pytest.mark.parametrize("command", AFTERWARDS.values(), ids=AFTERWARDS)
 def test_a_right_repair_is_paid(
     env: gymnasium.Env[str, str], task: SWETask, command: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    repair_and_submit(env, task, [command])
+    assert "takes its place" not in caplog.text
+
+
+@pytest.mark.parametrize("names", TOGETHER, ids=lambda names: names[0])
+def test_a_right_repair_is_paid_where_a_tree_takes_longer_to_send(
+    slow_env: gymnasium.Env[str, str], task: SWETask, names: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Other shapes of repairs differ in what is graded, and that is the same everywhere."""
+    repair_and_submit(slow_env, task, [AFTERWARDS[name] for name in names])
+    assert "takes its place" not in caplog.text
+
+
+def repair_and_submit(env: gymnasium.Env[str, str], task: SWETask, commands: Sequence[str]) -> None:
+    """Repair, run some commands, and be paid."""
     env.reset(options={"task": task.id})
     (repair, _) = env.unwrapped.oracle()
     said, *_, info = env.step(repair)
     assert info["valid_action"], said
-    said, *_ = env.step(bash(command))
-    assert "exit status" not in said, said
+    for command in commands:
+        said, *_ = env.step(bash(command))
+        assert "exit status" not in said, (command, said)
     said, reward, terminated, _, info = env.step(bash("submit"))
     assert (reward, terminated, info["success"]) == (1.0, True, True), (said, env.unwrapped.last_grade)
-    assert "takes its place" not in caplog.text
 
 
 @pytest.mark.parametrize("command", ["a draft", "a module named like a test", "broken tests", "settings of its own"])

@@ -500,14 +500,16 @@ def test_the_oracle_finds_its_way_from_anywhere_and_says_where_the_tools_cannot(
 
 
 def test_what_the_agent_reads_and_where_it_is(play) -> None:
-    env = play(command_timeout=2.0)
+    env = play()
     said, info = env.reset()
     assert said.startswith("It does not work.")
     assert info["task"] == "owner__name-1"
     assert (info["complexity"].state_size, info["complexity"].solution_length) == (10, 6)
     assert env.step(bash("pwd; git status --short; id -u; ls tests"))[0] == "/testbed\n0\ntest_price.py"
     assert "passed" in env.step(bash("python -m pytest -q -p no:cacheprovider"))[0]
-    assert env.step(bash("cd shop; sleep 20"))[0].startswith("[The command was ended")
+    env.unwrapped.command_timeout = 1.0  # For this command alone: those above take longer on a busy machine.
+    assert env.step(bash("cd shop; sleep 100"))[0].startswith("[The command was ended after 1 seconds")
+    env.unwrapped.command_timeout = 60.0
     assert env.step(bash("pwd; ls /sys/class/net"))[0] == "/testbed\nlo"
 
 

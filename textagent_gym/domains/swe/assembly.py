@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import time
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, run_all, statement
 from textagent_gym.domains.swe.grader import grade
 from textagent_gym.domains.swe.hidden.exam import Exam
-from textagent_gym.domains.swe.hidden.making import Mistake, Trees, make_exam
+from textagent_gym.domains.swe.hidden.making import Maker, Mistake, Trees, make_exam, time_of_gradings
+from textagent_gym.domains.swe.hiding import hide, hide_with_tables
 from textagent_gym.domains.swe.layers import rest, write_commit, write_compiled_tests, write_tree
-from textagent_gym.domains.swe.packages import Repository, hide
+from textagent_gym.domains.swe.packages import Repository
+from textagent_gym.domains.swe.running import run_tests
 from textagent_gym.errors import UnknownTaskError
 from textagent_gym.files import whole_folder
 from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
@@ -83,7 +86,7 @@ def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: 
         for box in boxes:
             stack.callback(box.close)
         failing = _failing(recipes, repository, changed, boxes[0])
-        shown = {name: hide(repository.test_texts[name], names) for name, names in _by_file(failing).items()}
+        shown = _shown(repository, changed, failing, boxes)
         with whole_folder(folder) as part:
             write_tree(repository, changed, shown, part / "tree")
             write_compiled_tests(repository, shown, part / "compiled")
@@ -93,6 +96,48 @@ def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: 
             (part / "exam.json").write_text(exam.to_json(), encoding="utf-8")
             for path in part.iterdir():
                 path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _shown(
+    repository: Repository, changed: dict[str, str], failing: Sequence[str], boxes: tuple[Sandbox, Sandbox]
+) -> dict[str, str]:
+    """The files of the hidden tests as the agent sees them: of what is expected, only what other tests need.
+
+    What the hidden tests alone read goes, and so do rows of theirs from tables that others read too, if the others then
+    pass with the right code.
+    """
+    functions = _by_file(failing)
+    described = Maker(boxes, _trees(repository, changed), repository.test_sources).describe(failing)
+    rows = {
+        file: [found["parameters"] for test, found in described.items() if test.startswith(f"{file}::")]
+        for file in functions
+    }
+    texts = repository.test_texts
+    shown = {file: hide(texts[file], names) for file, names in functions.items()}
+    others = {test for test in repository.tests if test.partition("[")[0] not in _functions(failing)}
+    for cut in (
+        {file: hide_with_tables(texts[file], names, rows[file]) for file, names in functions.items()},
+        {file: hide_with_tables(texts[file], names, ()) for file, names in functions.items()},
+    ):
+        if cut == shown:
+            break
+        files: Changes = {file: text.encode() for file, text in cut.items()}
+        run = run_tests(
+            boxes[0], [repository.root], files, test_files=repository.test_files, paths=repository.package.paths
+        )
+        if not run.failed & others and _functions(others) <= _functions(run.passed):
+            return cut
+    return shown
+
+
+def _functions(tests: Iterable[str]) -> set[str]:
+    """Tests without their parameters."""
+    return {test.partition("[")[0] for test in tests}
+
+
+def _trees(repository: Repository, changed: dict[str, str]) -> Trees:
+    mistakes: Changes = {name: text.encode() for name, text in changed.items()}
+    return Trees((repository.compiled, repository.root), mistakes, repository.package.paths)
 
 
 def is_servable(recipe: Recipe, repository: Repository, sandbox: str) -> bool:
@@ -123,11 +168,10 @@ def _exam(
         UnknownTaskError: the right code does not give the right answers.
     """
     right: Changes = {name: (repository.root / name).read_bytes() for name in changed}
-    mistakes: Changes = {name: text.encode() for name, text in changed.items()}
     exam = make_exam(
         boxes,
         layers,
-        Trees((repository.compiled, repository.root), mistakes, repository.package.paths),
+        _trees(repository, changed),
         [
             Mistake(
                 tuple(sorted(set(recipe.fail_to_pass) & set(failing))),
@@ -136,13 +180,14 @@ def _exam(
             for recipe in recipes
         ],
         tests=repository.tests - set(failing),
-        hidden=failing,
         texts=repository.test_sources,
         shown={**repository.test_texts, **shown},
     )
     if exam.chance > MOST_CHANCE:
         return exam
+    began = time.monotonic()
     found = grade(boxes[1], layers, right, exam)
+    exam = replace(exam, total=time_of_gradings(time.monotonic() - began))
     if found.broken:  # What the mistakes alone let pass says nothing of a repair.
         exam = exam.without(found.broken)
         found = grade(boxes[1], layers, right, exam)

@@ -10,14 +10,16 @@ The tests that the agent can see run last, with pytest. Their report is made whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from textagent_gym.domains.swe.hidden.answers import Seen
 from textagent_gym.domains.swe.hidden.exam import Exam, Group, kept_question, read_answer, version_question
 from textagent_gym.domains.swe.running import RUNNER, TIMED_OUT, ask_for_tests, read_run
-from textagent_gym.sandbox.base import Changes, Sandbox
+from textagent_gym.sandbox.base import Changes, Question, Sandbox
 
 _FORGED = "the tested code has said something that no probe sees"
 
@@ -70,12 +72,7 @@ def grade(sandbox: Sandbox, layers: Sequence[Path], changes: Changes, exam: Exam
     tests = exam.tests
     if not changes:
         return Grade(missing=tests)
-    questions = [
-        *(version_question(version, exam.paths, exam.seconds) for group in exam.groups for version in group.versions),
-        *(kept_question(kept, exam.paths, exam.seconds) for kept in exam.kept),
-        ask_for_tests(exam.visible, test_files=exam.visible_files, paths=exam.paths, seconds=exam.seconds),
-    ]
-    answers = sandbox.ask(layers, changes, program=RUNNER, questions=questions)
+    answers = iter(sandbox.ask(layers, changes, program=RUNNER, questions=_questions(exam)))
     repaired: list[str] = []
     try:
         for group in exam.groups:
@@ -83,13 +80,32 @@ def grade(sandbox: Sandbox, layers: Sequence[Path], changes: Changes, exam: Exam
         if not repaired:
             return Grade(missing=tests)
         broken = tuple(test for kept in exam.kept for test in kept.broken(_heard(answers)))
-        run = read_run(next(answers), exam.visible)
+        run = read_run(next(answers, None), exam.visible)
         if run.forged or run.timed_out:
             raise _Stopped(forged=run.forged, timed_out=run.timed_out)
         broken += tuple(test for test in exam.visible if test not in run.passed)
     except _Stopped as stopped:
         return Grade((), tests, (), stopped.forged, stopped.timed_out)
     return Grade(tuple(repaired), tuple(test for test in tests if test not in set(repaired)), broken)
+
+
+def _questions(exam: Exam) -> Iterator[Question]:
+    """The versions, the rows that are kept and the visible tests; none any more when the time for all is spent.
+
+    Wrong answers stop nothing but what comes after all versions: how long a grading takes would tell which of the
+    versions a forger has got right, one after the other.
+    """
+    deadline = time.monotonic() + exam.total
+    asked: list[Callable[[float], Question]] = [
+        *(partial(version_question, version, exam.paths) for group in exam.groups for version in group.versions),
+        *(partial(kept_question, kept, exam.paths) for kept in exam.kept),
+        lambda seconds: ask_for_tests(exam.visible, test_files=exam.visible_files, paths=exam.paths, seconds=seconds),
+    ]
+    for question in asked:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return
+        yield question(min(exam.seconds, left))
 
 
 def _repaired(group: Group, answers: Iterator[bytes | None]) -> list[str]:
@@ -109,9 +125,9 @@ def _heard(answers: Iterator[bytes | None]) -> Sequence[Seen | None]:
     """What the next probes saw; nothing where their process has ended without a word, as code may that is broken.
 
     Raises:
-        _Stopped: it cannot be one.
+        _Stopped: it cannot be one, or the time is up.
     """
-    answer = next(answers)
+    answer = next(answers, None)
     if answer is None or answer == TIMED_OUT:
         raise _Stopped(timed_out=True)
     seen = read_answer(answer)

@@ -5,7 +5,6 @@ Only recipes are kept here: name, version and SHA-256. The code comes from the p
 
 from __future__ import annotations
 
-import ast
 import compileall
 import contextlib
 import hashlib
@@ -412,34 +411,3 @@ def _measure(package: Package, root: Path, sandbox: Sandbox) -> dict[str, object
         raise PackageError(f"no test of {package.slug} passes here three times in a row")
     used = sorted({test.partition("::")[0] for test in passed})
     return {"tests": sorted(passed), "test_files": used}
-
-
-def hide(source: str, functions: set[str]) -> str:
-    """A test file without some of its tests.
-
-    Args:
-        source: of the file.
-        functions: what is cut out: "test_a", or "TestB::test_c" for a method; where it is inherited, by its name.
-    """
-    lines = source.splitlines(keepends=True)
-    known = {name for _, name, _ in _tests(source)}
-    inherited = {name.rpartition("::")[2] for name in functions - known}
-    for node, name, is_last in sorted(_tests(source), key=lambda item: -item[0].lineno):
-        if name in functions or (is_last and name.rpartition("::")[2] in inherited):
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            assert node.end_lineno is not None
-            lines[first - 1 : node.end_lineno] = [" " * node.col_offset + "pass\n"] if is_last else []
-    return "".join(lines)
-
-
-def _tests(source: str) -> list[tuple[ast.FunctionDef, str, bool]]:
-    """Test functions with their names, and whether one is alone in a class."""
-    found = []
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef):
-            found.append((node, node.name, False))
-        elif isinstance(node, ast.ClassDef):
-            for member in node.body:
-                if isinstance(member, ast.FunctionDef):
-                    found.append((member, f"{node.name}::{member.name}", True))
-    return found

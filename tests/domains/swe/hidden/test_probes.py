@@ -6,7 +6,10 @@ import ast
 
 import pytest
 
+from textagent_gym.domains.swe.hidden.judge import Assessment
+from textagent_gym.domains.swe.hidden.making import _Candidate, _together
 from textagent_gym.domains.swe.hidden.probes import NAME, Source, make_probe
+from textagent_gym.domains.swe.hidden.versions import Version
 
 HEAD = """
 import math, pytest, unittest
@@ -69,6 +72,34 @@ def test_what_is_expected_is_taken_out(body: str, asked: str, sites: tuple[str, 
     assert "SECRET" not in text
     assert "12345" not in text
     assert made.sites == sites
+
+
+def test_only_variants_of_one_function_are_put_together() -> None:
+    """What is seen is told by the number of its site, and those of another function are others."""
+    found = []
+    for name in ("test_one", "test_other"):
+        text = "from pkg import f\n\ndef test_one():\n    assert f(1) == 1\n\ndef test_other():\n    assert f(2) > 1\n"
+        made = make_probe(Source("t.py", {"t.py": text}, (name,)), {})
+        assert made is not None
+        version = Version(f"t.py::{name}", False, "t.py", made.text, made.owner, False, made.sites)
+        found += [_Candidate(version, made, Assessment(is_wrong=True, odds={}, signs={}))] * 2
+    assert found[0].probe.surroundings == found[2].probe.surroundings
+    assert [{each.version.function for each in group} for group in _together(found)] == [
+        {"t.py::test_one"},
+        {"t.py::test_other"},
+    ]
+
+
+def test_tables_that_only_other_tests_read_are_taken_out() -> None:
+    text = (
+        HEAD + "pytestmark = []\nSECRETS = [('a', 'SECRET')]\nMORE = SECRETS + [('b', 'SECRET')]\nINPUT = ['kept']\n"
+        "LOADED = f('kept too')\n\n@pytest.mark.parametrize('one, other', MORE)\ndef test_it(one, other):\n"
+        "    assert f(one, INPUT) == other\n"
+    )
+    made = make_probe(Source("t.py", {"t.py": text}, ("test_it",)), {"one": "'a'", "other": "'SECRET'"})
+    assert made is not None
+    assert not any(word in made.text for word in ("SECRET", "MORE", "TABLE", "EXPECTED"))
+    assert all(word in made.text for word in ("pytestmark", "['kept']", "'kept too'", "helper"))
 
 
 @pytest.mark.parametrize(

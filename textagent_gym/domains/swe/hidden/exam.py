@@ -57,6 +57,7 @@ class Exam:
         visible_files: where they are.
         paths: folders that are importable, below the root of the tree.
         seconds: for each question.
+        total: seconds for all questions of a grading together.
     """
 
     groups: tuple[Group, ...]
@@ -65,6 +66,7 @@ class Exam:
     visible_files: tuple[str, ...]
     paths: tuple[str, ...]
     seconds: float
+    total: float
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -86,7 +88,7 @@ class Exam:
         """What `from_json` reads."""
         groups = [{"chance": g.chance, "versions": [v.to_dict() for v in g.versions]} for g in self.groups]
         kept = [[version.to_dict() for version in kept.versions] for kept in self.kept]
-        found = {name: getattr(self, name) for name in ("visible", "visible_files", "paths", "seconds")}
+        found = {name: getattr(self, name) for name in ("visible", "visible_files", "paths", "seconds", "total")}
         return json.dumps({**found, "groups": groups, "kept": kept})
 
     @classmethod
@@ -98,7 +100,7 @@ class Exam:
         )
         kept = tuple(Kept(tuple(map(Version.from_dict, versions))) for versions in data["kept"])
         lists = {name: tuple(data[name]) for name in ("visible", "visible_files", "paths")}
-        return cls(groups=groups, kept=kept, seconds=data["seconds"], **lists)
+        return cls(groups=groups, kept=kept, seconds=data["seconds"], total=data["total"], **lists)
 
 
 @cache

@@ -19,7 +19,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, value
@@ -71,11 +71,14 @@ class Assessment:
     is_wrong: bool
     odds: Mapping[str, float]
 
+    @cached_property
+    def least(self) -> float:
+        """Chance in 0..1 of a right answer for somebody whose rule elsewhere is of no use here."""
+        return max(max(self.odds.values()) * _ANOTHER_RULE, UNKNOWN) if self.is_wrong else 1.0
+
     def chance(self, rule: str) -> float:
         """Chance in 0..1 that somebody who follows a rule elsewhere answers this version rightly."""
-        if not self.is_wrong:
-            return 1.0
-        return max(self.odds.get(rule, 0.0), max(self.odds.values()) * _ANOTHER_RULE, UNKNOWN)
+        return max(self.odds.get(rule, 0.0), self.least)
 
 
 def assess(version: Version, mistaken: Seen, siblings: Sequence[Seen | None], known: Knowledge) -> Assessment:
@@ -122,8 +125,8 @@ class Reach:
         if another is None:
             return max(UNKNOWN_RULE, *self._rules.values())
         none = self._rules["none of them"]  # What a rule has reached that no version so far knows.
-        rules = {**dict.fromkeys(another.odds, none), **self._rules}
-        return max(UNKNOWN_RULE, *(so_far * another.chance(rule) for rule, so_far in rules.items()))
+        known = (self._rules.get(rule, none) * another.chance(rule) for rule in another.odds)
+        return max(UNKNOWN_RULE, max(self._rules.values()) * another.least, *known)
 
 
 def _odds(version: Version, seen: Seen, known: Knowledge) -> dict[str, float]:

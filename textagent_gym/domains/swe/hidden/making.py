@@ -34,7 +34,8 @@ _EACH = 1.0  # Seconds for a candidate.
 _SECONDS = 60.0
 _BOTH = (0, 1)
 _LEAST_SECONDS = 20.0  # For each question of a grading, on a machine that may have other things to do.
-_SLOWER = 10.0  # How much longer than measured here a question may take.
+_SLOWER = 10.0  # How much longer than measured here a question, or a grading, may take.
+_LEAST_TOTAL = 60.0  # Seconds for a whole grading; most take 0.2 to 3.
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Maker:
     def make(self, tests: Sequence[str], known: Knowledge) -> Group:
         """Versions of hidden tests: the originals that can be told in words, and others until nobody can guess them."""
         originals: list[tuple[Version, Probe, Seen]] = []
-        for test, described in self._describe(tests).items():
+        for test, described in self.describe(tests).items():
             made = self._original(test, described)
             if made is not None:
                 originals.append(made)
@@ -106,7 +107,7 @@ class Maker:
     def keep(self, tests: Sequence[str]) -> list[Kept]:
         """Rows of hidden tests that pass with the mistake and without, as far as they can be told in words."""
         found = []
-        described = self._describe(tests)
+        described = self.describe(tests)
         for function in dict.fromkeys(test.partition("[")[0] for test in described):
             rows = [test for test in described if test.partition("[")[0] == function][:_MOST_ROWS]
             made = [self._probes(test, described[test]) for test in rows]
@@ -128,7 +129,7 @@ class Maker:
                 found.append(Kept(tuple(versions)))
         return found
 
-    def _describe(self, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def describe(self, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The parameters and fixtures of tests."""
         if not tests:
             return {}
@@ -286,7 +287,6 @@ def make_exam(
     mistakes: Sequence[Mistake],
     *,
     tests: Collection[str],
-    hidden: Collection[str],
     texts: Mapping[str, str],
     shown: Mapping[str, str],
 ) -> Exam:
@@ -297,8 +297,8 @@ def make_exam(
         layers: of the task's tree, with the mistakes and without hidden tests.
         trees: in which probes are asked.
         mistakes: of the task.
-        tests: ids of all tests that pass with the right code and with the mistakes.
-        hidden: ids of those that pass with the right code alone; all tests of their functions are hidden.
+        tests: ids of all tests that pass with the right code and with the mistakes. What the agent does not see of them
+            is asked as probes.
         texts: the test files by path.
         shown: the same as the agent sees them, without hidden tests.
     """
@@ -307,8 +307,6 @@ def make_exam(
     for mistake in mistakes:
         seen = dict.fromkeys(test.partition("::")[0] for test in mistake.tests)
         groups.append(maker.make(mistake.tests, Knowledge(mistake.statement, tuple(shown[file] for file in seen))))
-    functions = {test.partition("[")[0] for test in hidden}
-    kept = maker.keep(sorted(test for test in tests if test.partition("[")[0] in functions))
     files = sorted({test.partition("::")[0] for test in tests})
     began = time.monotonic()
     run = run_tests(sandboxes[0], layers, {}, test_files=files, paths=trees.paths, seconds=_SECONDS * 5)
@@ -316,12 +314,25 @@ def make_exam(
     visible = tuple(sorted(run.passed & set(tests)))
     return Exam(
         groups=tuple(groups),
-        kept=tuple(kept),
+        kept=tuple(maker.keep(sorted(set(tests) - run.passed))),
         visible=visible,
         visible_files=tuple(sorted({test.partition("::")[0] for test in visible})),
         paths=trees.paths,
         seconds=max(_LEAST_SECONDS, _SLOWER * measured),
+        total=_SECONDS * 10,  # Until it is measured.
     )
+
+
+def time_of_gradings(measured: float) -> float:
+    """Seconds that any grading may take in which the right code took so many when the exam was made.
+
+    It holds for slower and busier machines too. A right repair needs this time once, and code that keeps waiting gets
+    no more of it.
+
+    >>> time_of_gradings(1.5), time_of_gradings(8.0)
+    (60.0, 80.0)
+    """
+    return max(_LEAST_TOTAL, _SLOWER * measured)
 
 
 def _wordless(version: Version, seen: Seen) -> set[int]:

@@ -106,6 +106,7 @@ def make_probe(
     _inline(module, function, parameters, fixtures)
     rewriter = _Rewriter(module, function, frozenset(exposed), with_keys=with_keys)
     rewriter.rewrite(function, keep_prints=bool(_PRINTED & set(fixtures)))
+    _without_unread_tables(module, Plain(module, function))
     return Probe(module, function, owner, tuple(rewriter.sites))
 
 
@@ -416,3 +417,24 @@ def _without_unused(function: ast.FunctionDef, plain: Plain) -> None:
         if not any(is_unused(node) for node in ast.walk(function) if isinstance(node, ast.stmt)):
             return
         _without(function, is_unused)
+
+
+def _without_unread_tables(module: ast.Module, plain: Plain) -> None:
+    """Take out what is assigned at the top of a module to names that nobody reads: tables for other tests."""
+    while True:
+        read = {n.id for n in ast.walk(module) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)}
+        unread = [
+            node
+            for node in module.body
+            if isinstance(node, ast.Assign)
+            and plain(node.value)
+            and all(isinstance(t, ast.Name) and t.id not in read and not _is_a_setting(t.id) for t in node.targets)
+        ]
+        if not unread:
+            return
+        module.body = [node for node in module.body if node not in unread]
+
+
+def _is_a_setting(name: str) -> bool:
+    """A name by which pytest, or Python, finds something."""
+    return name.startswith(("pytest", "__", "collect_ignore"))

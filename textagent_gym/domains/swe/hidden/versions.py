@@ -17,6 +17,8 @@ from textagent_gym.domains.swe.hidden.answers import (
 )
 
 _MESSAGES = ("contains", "contains not", "in", "not in")
+_SCALAR = str | bool | None
+"""Words that are what they say: two of them need no reading to be compared."""
 ANYTHING = ["*"]
 """Stands for words that are not always the same with the right code."""
 
@@ -117,6 +119,10 @@ class Version:
             return False
         for words, their_words in zip(mine, theirs, strict=True):
             if words == ANYTHING:
+                continue
+            if isinstance(words, _SCALAR) and isinstance(their_words, _SCALAR) and operator not in _MESSAGES:
+                if words != their_words:
+                    return False
                 continue
             own, other = value(words), value(their_words)
             if isinstance(own, Told) and not own.shown:
