@@ -27,7 +27,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
 from textagent_gym.sandbox import SandboxError, make_sandbox
 from textagent_gym.sandbox.base import ROOT, copy_layers, pack
 from textagent_gym.sandbox.container import connect, prepared, present

@@ -20,11 +20,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from textagent_gym.domains.swe.grader import grade
-from textagent_gym.domains.swe.hidden import edits
-from textagent_gym.domains.swe.hidden.siblings import SIBLINGS
-from textagent_gym.domains.swe.packages import PACKAGES
-from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.grading.grader import grade
+from textagent_gym.domains.swe.grading.hidden import edits
+from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS
+from textagent_gym.domains.swe.mutants.packages import PACKAGES
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
 from textagent_gym.errors import UnknownTaskError
 from textagent_gym.sandbox import Sandbox, make_sandbox
 

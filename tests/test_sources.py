@@ -20,8 +20,8 @@ pytest.importorskip("textworld", reason='needs: pip install "textagent-gym[textw
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.alfworld import RoomSpec, RoomTasks
 from textagent_gym.domains.alfworld import generator as rooms
-from textagent_gym.domains.swe import BuiltTasks
-from textagent_gym.domains.swe.builder import read_recipe
+from textagent_gym.domains.swe.mutants.recipe import read_recipe
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.domains.textworld import FilesSpec, FileTasks, TextWorldTasks, make_spec
 from textagent_gym.errors import InvalidOptionError, UnknownTaskError
 from textagent_gym.sources import GeneratedTasks, ListedTasks
@@ -234,7 +234,9 @@ RECIPES = {
 
 @pytest.mark.parametrize(("recipe_id", "digest"), RECIPES.items())
 def test_a_recipe_never_changes_under_its_id(recipe_id: str, digest: str) -> None:
-    lines = files("textagent_gym.domains.swe").joinpath("recipes.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        files("textagent_gym.domains.swe.mutants").joinpath("recipes.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     recipe = next(recipe for recipe in map(read_recipe, lines) if recipe.id == recipe_id)
     now = _digest(recipe.package, recipe.key, recipe.fail_to_pass, recipe.symptoms)
     assert now == digest, f"{recipe_id} is another task than before: a changed recipe gets a new id. (Digest: {now})"

@@ -142,7 +142,7 @@ SWE = World(
     (
         Registration(
             f"{NAMESPACE}/SWE-v0",
-            "textagent_gym.domains.swe.env:SWERepairEnv",
+            "textagent_gym.domains.swe.mutants.env:SWERepairEnv",
             "repair a real package in a sandbox: hidden tests decide",
         ),
     ),

@@ -37,7 +37,7 @@ class Swe:
         """Fetch, test and build."""
         from rich.console import Console
 
-        from textagent_gym.domains.swe.packages import PACKAGES, find, prepare
+        from textagent_gym.domains.swe.mutants.packages import PACKAGES, find, prepare
         from textagent_gym.sandbox import make_sandbox
 
         if self.what != "fetch" and self.out is None:
@@ -64,8 +64,8 @@ class Swe:
     def _rows(self, names: list[str]) -> int:
         """Write tasks of packages as rows."""
         from textagent_gym.cli.progress import bar
+        from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
         from textagent_gym.domains.swe.rows.export import export_rows
-        from textagent_gym.domains.swe.tasks import BuiltTasks
 
         assert self.out is not None
         source = BuiltTasks(names, self.mutants, sandbox=self.sandbox)
@@ -78,9 +78,10 @@ class Swe:
     def _build(self, repository: object, sandbox: object, out: Path) -> None:
         """Add recipes of a package to the file, one by one."""
         from textagent_gym.cli.progress import bar
-        from textagent_gym.domains.swe.assembly import is_servable
-        from textagent_gym.domains.swe.builder import Recipe, Tally, build, read_recipe
-        from textagent_gym.domains.swe.packages import Repository
+        from textagent_gym.domains.swe.mutants.assembly import is_servable
+        from textagent_gym.domains.swe.mutants.builder import Tally, build
+        from textagent_gym.domains.swe.mutants.packages import Repository
+        from textagent_gym.domains.swe.mutants.recipe import Recipe, read_recipe
         from textagent_gym.sandbox import Sandbox
 
         assert isinstance(repository, Repository)

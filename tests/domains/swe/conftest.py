@@ -10,7 +10,7 @@ import pytest
 
 from tests.sandbox.conftest import open_sandbox, safe_sandbox, sandbox
 from textagent_gym.calls import Call
-from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
 from textagent_gym.domains.swe.tools import render
 
 __all__ = ["bash", "open_sandbox", "safe_sandbox", "sandbox"]  # Fixtures are found by their names here.

@@ -14,7 +14,8 @@ from gymnasium.utils.env_checker import check_env
 from tests.domains.swe.conftest import bash
 from textagent_gym.calls import ActionError, Call
 from textagent_gym.domains.swe.env import SWEEnv
-from textagent_gym.domains.swe.tasks import BuiltTasks, RepairComplexity, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.tasks import RepairComplexity
 from textagent_gym.domains.swe.tools import TOOLS, parse, render
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, TextAgentError, UnknownTaskError
 
@@ -285,7 +286,7 @@ def test_a_wrong_option_says_what_exists(options: dict[str, Any], error: type[Te
 def test_tasks_have_ids_splits_and_sizes() -> None:
     everything = BuiltTasks(("measures", "toolz", "boltons"))
     total = sum(everything.size(split) for split in everything.splits)
-    recipes = files("textagent_gym.domains.swe").joinpath("recipes.jsonl").read_text().splitlines()
+    recipes = files("textagent_gym.domains.swe.mutants").joinpath("recipes.jsonl").read_text().splitlines()
     assert total == sum(json.loads(line)["package"].startswith(("measures", "toolz", "boltons")) for line in recipes)
     tasks = BuiltTasks(("measures",))
     ids = [tasks.task(split, index).id for split in tasks.splits for index in range(tasks.size(split))]

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from tests.domains.swe.conftest import bash
 from textagent_gym.calls import ActionError
-from textagent_gym.domains.swe.env import SWEEnv, SWERepairEnv, not_counted
-from textagent_gym.domains.swe.grader import Grade
+from textagent_gym.domains.swe.env import SWEEnv, not_counted
+from textagent_gym.domains.swe.grading.grader import Grade
+from textagent_gym.domains.swe.mutants.env import SWERepairEnv
 from textagent_gym.domains.swe.tools import TOOLS, command, parse
 from textagent_gym.sandbox import Changes, Result, Sandbox, SandboxError, TreeChanges
 

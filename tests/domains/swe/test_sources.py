@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.program import run
-from textagent_gym.domains.swe.packages import from_folder, unpack
+from textagent_gym.domains.swe.mutants.packages import from_folder, unpack
 from textagent_gym.domains.swe.sources import folders_of_tests, is_test, source_changes
 from textagent_gym.sandbox import Changes
 

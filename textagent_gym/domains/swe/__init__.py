@@ -3,12 +3,14 @@
 What others may use: the environments, what can be asked of them, and the sources of their tasks.
 """
 
-from textagent_gym.domains.swe.env import SWEEnv, SWERepairEnv
+from textagent_gym.domains.swe.env import SWEEnv
+from textagent_gym.domains.swe.mutants.env import SWERepairEnv
+from textagent_gym.domains.swe.mutants.packages import PACKAGES
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
 from textagent_gym.domains.swe.options import InstancesOptions, RepairOptions, SWEOptions
-from textagent_gym.domains.swe.packages import PACKAGES
 from textagent_gym.domains.swe.rows.env import SWEInstancesEnv
 from textagent_gym.domains.swe.rows.instances import Instances
-from textagent_gym.domains.swe.tasks import BuiltTasks, RepairComplexity, RepairTask, SWETask
+from textagent_gym.domains.swe.tasks import RepairComplexity, RepairTask
 
 __all__ = [
     "PACKAGES",

@@ -5,19 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, TypeVar, Unpack
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar, Unpack
 
 from textagent_gym.calls import ActionError, Call, Tool
 from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
-from textagent_gym.domains.swe.assembly import MOST_GRADINGS, Hunk
-from textagent_gym.domains.swe.expert.searcher import Searcher
-from textagent_gym.domains.swe.grader import Grade, grade
-from textagent_gym.domains.swe.options import RepairKwargs, RepairOptions, SWEKwargs, SWEOptions
-from textagent_gym.domains.swe.packages import PACKAGES, find
-from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges, source_changes
-from textagent_gym.domains.swe.tasks import BuiltTasks, RepairTask, SWETask
+from textagent_gym.domains.swe.grading.grader import Grade
+from textagent_gym.domains.swe.grading.hidden.judge import MOST_GRADINGS
+from textagent_gym.domains.swe.options import SWEKwargs, SWEOptions
+from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges
+from textagent_gym.domains.swe.tasks import Hunk, RepairTask
 from textagent_gym.domains.swe.tools import (
     TOOLS,
     ActionFormat,
@@ -26,17 +23,9 @@ from textagent_gym.domains.swe.tools import (
     parse,
     render,
     repair_script,
-    writing_script,
 )
-from textagent_gym.errors import (
-    InfeasibleDifficultyError,
-    UnknownTaskError,
-    UnsupportedOperationError,
-)
-from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names
-from textagent_gym.registration import SWE, require
+from textagent_gym.knobs import accepts, arguments_of, check_names
 from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
-from textagent_gym.sandbox.base import ROOT
 from textagent_gym.tasks import TaskSource
 from textagent_gym.terminal import visible
 from textagent_gym.texts import cut_middle
@@ -338,117 +327,6 @@ class SWEEnv(TextEnv[RepairTaskT]):
         super().close()
 
 
-class SWERepairEnv(SWEEnv[SWETask]):
-    """## Tasks that come with the suite
-    Mistakes put into real packages, kept where one to ten of their tests notice. The package `measures` comes with the
-    suite; the others are fetched from the package index when they are first played, and checked.
-
-    ## Difficulty
-    | knob | values | axis |
-    | --- | --- | --- |
-    | `packages`, `lines` | 239 to 117,226 lines of code | `state_size` is measured |
-    | `tools` | "shell", "edit" or "all" | what can be done |
-    | `mutants` | 1 to 5 | independent mistakes; `solution_length` is measured |
-
-    ## Registered ids
-    `textagent/SWE-v0`: the package `measures`, which comes with the suite.
-
-    Args:
-        options: knobs of `textagent_gym.domains.swe.options.RepairOptions`, and the arguments of `SWEEnv` and
-            `TextEnv`.
-
-    Raises:
-        InvalidOptionError: an argument has a name or value that does not exist.
-        InfeasibleDifficultyError: no package has as many lines as asked for.
-    """
-
-    @accepts(RepairOptions, SWEOptions)
-    def __init__(self, **options: Unpack[RepairKwargs]) -> None:
-        check_names("SWE", options, *self.declared_options(options))
-        require(SWE)
-        asked = RepairOptions.of(options)
-        working = SWEOptions.of(options)
-        names = list(PACKAGES) if asked.packages == ("all",) else list(asked.packages)
-        if asked.lines is not None:
-            least, most = asked.lines
-            names = [name for name in names if least <= find(name).lines <= most]
-            if not names:
-                sizes = ", ".join(f"{package.name} {package.lines}" for package in PACKAGES.values())
-                raise InfeasibleDifficultyError(f"no package of these has {least} to {most} lines; there are {sizes}")
-        recipes = None if asked.recipes is None else Path(asked.recipes).expanduser()
-        source = BuiltTasks(names, asked.mutants, recipes=recipes, sandbox=working.sandbox)
-        super().__init__(source, **arguments_of(SWEKwargs, options))
-
-    @classmethod
-    def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
-        """Classes that declare the knobs."""
-        return RepairOptions, SWEOptions
-
-    def _choose_task(self, options: dict[str, Any]) -> SWETask:
-        """See `TextEnv`. A task that is not served here, with this Python, is passed over unless it was asked for."""
-        for _ in range(_MOST_DRAWS):
-            try:
-                return super()._choose_task(options)
-            except UnknownTaskError as error:
-                if options:
-                    raise
-                _log.warning("another task is drawn: %s", error)
-        return super()._choose_task(options)
-
-    def _enter(self, task: SWETask) -> None:
-        paths = task.repository.package.paths
-        importable = ":".join(ROOT if path == "." else f"{ROOT}/{path}" for path in paths)
-        self.sandbox.begin(task.layers, {"PYTHONPATH": importable, "TESTBED": ROOT})
-
-    def _counted(self, changes: Changes) -> SourceChanges:
-        repository = self.task.repository
-        return source_changes(changes, repository.test_files, repository.files, sources=repository.package.sources)
-
-    def _run_tests(self, changes: Changes) -> Grade:
-        return grade(self.sandbox, self.task.graded_layers, changes, self.task.exam)
-
-    def _oracle(self) -> tuple[str, ...] | None:
-        """The repair, a command for each place, whatever the agent has made of the files."""
-        changes, _ = self._changes_or_nothing()
-        calls: list[Call] = []
-        for path in sorted({hunk.path for hunk in self.task.hunks} | set(changes)):
-            calls += self._repairs(path, changes)
-        return self._plan(calls)
-
-    def _expert(self) -> Searcher:
-        if not self.has_tool("shell"):
-            raise UnsupportedOperationError('the expert needs a shell; the tools "shell" and "all" have one')
-        return Searcher(self.action_format, self.max_turns, seconds=self.command_timeout)
-
-    def _repairs(self, path: str, changes: Changes) -> list[Call]:
-        """What brings a file to where it should be."""
-        repository = self.task.repository
-        right = (repository.root / path).read_text(encoding="utf-8") if path in repository.files else None
-        if path in changes:
-            content = changes[path]
-            now = None if content is None else content.decode(errors="replace")
-        else:
-            now = (self.task.layers[1] / path).read_text(encoding="utf-8")
-        if now == right or right is None:  # New files do no harm.
-            return []
-        hunks = [hunk for hunk in self.task.hunks if hunk.path == path]
-        repaired = now or ""
-        calls = []
-        for hunk in reversed(hunks):  # From below, so that line numbers above stay.
-            wanted = _unique(hunk, repaired, right)
-            if wanted is None:
-                break
-            calls += self._replacement(wanted, repaired)
-            repaired = repaired.replace(wanted.wrong, wanted.right)
-        if repaired == right:
-            return calls
-        if self.action_format == "bash":
-            return [Call("shell", {"command": writing_script(path, right)})]
-        if now is None:
-            return [Call("create", {"path": path, "content": right})]
-        return self._replacement(Hunk(path, now, right, 1), now)
-
-
 def not_counted(sentences: Sequence[str]) -> str:
     """Lines that say what has not been taken into account, after a line that says something else.
 
@@ -459,17 +337,3 @@ def not_counted(sentences: Sequence[str]) -> str:
     if len(shown) > _MOST_SENTENCES:
         shown = [*shown[: _MOST_SENTENCES - 1], f"{len(shown) - _MOST_SENTENCES + 1} more."]
     return "".join(["\nNot taken into account:" if shown else "", *(f"\n- {sentence}" for sentence in shown)])
-
-
-def _unique(hunk: Hunk, text: str, right: str) -> Hunk | None:
-    """A hunk with as many lines above it as it takes to occur once in a text; `None` if it is not there."""
-    if hunk.wrong not in text:
-        return None
-    lines = right.splitlines(keepends=True)
-    wrong, good = hunk.wrong, hunk.right
-    start = right.find(good)
-    first = right.count("\n", 0, start) if start >= 0 and right.count(good) == 1 else hunk.line - 1
-    while text.count(wrong) != 1 and first > 0:
-        first -= 1
-        wrong, good = lines[first] + wrong, lines[first] + good
-    return Hunk(hunk.path, wrong, good, hunk.line) if text.count(wrong) == 1 else None

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from textagent_gym.domains.swe.mutations import mutations
+from textagent_gym.domains.swe.mutants.mutations import mutations
 
 _WRAPPER = "if True:\n"  # Methods are indented; in a block of their own they can be read as they stand.
 _UNDONE_BY_ITSELF = {

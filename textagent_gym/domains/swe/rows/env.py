@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from textagent_gym.calls import Call
-from textagent_gym.domains.swe.assembly import Hunk
 from textagent_gym.domains.swe.env import SWEEnv
-from textagent_gym.domains.swe.grader import Grade
+from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.options import InstancesKwargs, InstancesOptions, SWEKwargs, SWEOptions
 from textagent_gym.domains.swe.rows.instances import Instances, InstanceTask, is_file
 from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
 from textagent_gym.domains.swe.sources import SourceChanges
+from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names

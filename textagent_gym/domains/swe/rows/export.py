@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from textagent_gym.domains.swe.layers import run_git
+from textagent_gym.domains.swe.mutants.layers import run_git
+from textagent_gym.domains.swe.mutants.tasks import SWETask
 from textagent_gym.domains.swe.rows.scripts import Row, script
-from textagent_gym.domains.swe.tasks import SWETask
 from textagent_gym.errors import MissingDependencyError, UnsupportedOperationError
 from textagent_gym.sandbox import SandboxError
 from textagent_gym.sandbox.base import ROOT, copy_layers

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from textagent_gym.domains.swe.grader import Grade
+from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.rows.scripts import Row
 from textagent_gym.domains.swe.sources import SourceChanges, source_changes
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError

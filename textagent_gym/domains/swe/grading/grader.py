@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from textagent_gym.domains.swe.hidden.answers import Seen
-from textagent_gym.domains.swe.hidden.exam import Exam, Group, kept_question, read_answer, version_question
-from textagent_gym.domains.swe.running import RUNNER, TIMED_OUT, ask_for_tests, read_run
+from textagent_gym.domains.swe.grading.hidden.answers import Seen
+from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group, kept_question, read_answer, version_question
+from textagent_gym.domains.swe.grading.running import RUNNER, TIMED_OUT, ask_for_tests, read_run
 from textagent_gym.sandbox.base import Changes, Question, Sandbox
 
 _FORGED = "the tested code has said something that no probe sees"

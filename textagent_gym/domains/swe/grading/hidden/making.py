@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, Told, holds, is_approximate, value
-from textagent_gym.domains.swe.hidden.exam import Exam, Group, Kept, ask_probes, read_answer
-from textagent_gym.domains.swe.hidden.judge import Assessment, Knowledge, Reach, assess, chance
-from textagent_gym.domains.swe.hidden.probes import Probe, Source, make_probe
-from textagent_gym.domains.swe.hidden.siblings import SIBLINGS, has_siblings
-from textagent_gym.domains.swe.hidden.variants import merged, variants
-from textagent_gym.domains.swe.hidden.versions import Version
-from textagent_gym.domains.swe.running import RUNNER, question, run_tests
+from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Seen, Told, holds, is_approximate, value
+from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group, Kept, ask_probes, read_answer
+from textagent_gym.domains.swe.grading.hidden.judge import Assessment, Knowledge, Reach, assess, chance
+from textagent_gym.domains.swe.grading.hidden.probes import Probe, Source, make_probe
+from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS, has_siblings
+from textagent_gym.domains.swe.grading.hidden.variants import merged, variants
+from textagent_gym.domains.swe.grading.hidden.versions import Version
+from textagent_gym.domains.swe.grading.running import RUNNER, question, run_tests
 from textagent_gym.sandbox.base import Changes, Sandbox
 
 _ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for.

@@ -6,15 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from textagent_gym.domains.swe.hidden.answers import (
-    Seen,
-    Told,
-    holds,
-    is_true,
-    raised_as_expected,
-    same,
-    value,
-)
+from textagent_gym.domains.swe.grading.hidden.answers import Seen, Told, holds, is_true, raised_as_expected, same, value
 
 _MESSAGES = ("contains", "contains not", "in", "not in")
 _SCALAR = str | bool | None

@@ -17,10 +17,10 @@ import gymnasium
 import pytest
 
 from tests.domains.swe.conftest import bash, open_sandbox
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.domains.swe.rows.instances import Instances, read_row
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
 from textagent_gym.domains.swe.rows.scripts import Row, completed, eval_script, image_name
-from textagent_gym.domains.swe.tasks import BuiltTasks
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
 from textagent_gym.sandbox import SandboxError
 

@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from textagent_gym.domains.swe import running
-from textagent_gym.domains.swe.hidden import witness
-from textagent_gym.domains.swe.hidden.answers import Seen, read_seen
-from textagent_gym.domains.swe.hidden.probes import NAME
-from textagent_gym.domains.swe.hidden.versions import Version
+from textagent_gym.domains.swe.grading import running
+from textagent_gym.domains.swe.grading.hidden import witness
+from textagent_gym.domains.swe.grading.hidden.answers import Seen, read_seen
+from textagent_gym.domains.swe.grading.hidden.probes import NAME
+from textagent_gym.domains.swe.grading.hidden.versions import Version
 from textagent_gym.sandbox.base import Changes, Question
 
 

@@ -24,13 +24,14 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import urljoin
 
-from textagent_gym.domains.swe.running import run_tests
+from textagent_gym.domains.swe.grading.running import TestRun, run_tests
 from textagent_gym.domains.swe.sources import folders_of_tests, is_named_as_a_test, is_test
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.files import cache_folder, whole_folder, write_whole
-from textagent_gym.sandbox.base import ROOT, Sandbox
+from textagent_gym.sandbox.base import ROOT, Changes, Sandbox
 
 VERSION = 6
+_TEST_SECONDS = 60.0  # For all tests of a package.
 """Raised whenever what is prepared changes."""
 
 _OWN = Path(__file__).parent / "repositories"
@@ -411,3 +412,17 @@ def _measure(package: Package, root: Path, sandbox: Sandbox) -> dict[str, object
         raise PackageError(f"no test of {package.slug} passes here three times in a row")
     used = sorted({test.partition("::")[0] for test in passed})
     return {"tests": sorted(passed), "test_files": used}
+
+
+def run_all(repository: Repository, sandbox: Sandbox, changed: Changes, maxfail: int = 0) -> TestRun:
+    """Run all tests of a package with some files changed."""
+    return run_tests(
+        sandbox,
+        [repository.compiled, repository.root],
+        changed,
+        test_files=repository.test_files,
+        paths=repository.package.paths,
+        maxfail=maxfail,
+        explain=bool(maxfail),
+        seconds=_TEST_SECONDS,
+    )

@@ -7,18 +7,20 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from textagent_gym.domains.swe.builder import MOST_FAILURES, Recipe, run_all, statement
-from textagent_gym.domains.swe.grader import grade
-from textagent_gym.domains.swe.hidden.exam import Exam
-from textagent_gym.domains.swe.hidden.making import Maker, Mistake, Trees, make_exam, time_of_gradings
-from textagent_gym.domains.swe.hiding import hide, hide_with_tables
-from textagent_gym.domains.swe.layers import rest, write_commit, write_compiled_tests, write_tree
-from textagent_gym.domains.swe.packages import Repository
-from textagent_gym.domains.swe.running import run_tests
+from textagent_gym.domains.swe.grading.grader import grade
+from textagent_gym.domains.swe.grading.hidden.exam import Exam
+from textagent_gym.domains.swe.grading.hidden.judge import MOST_CHANCE
+from textagent_gym.domains.swe.grading.hidden.making import Maker, Mistake, Trees, make_exam, time_of_gradings
+from textagent_gym.domains.swe.grading.running import run_tests
+from textagent_gym.domains.swe.mutants.hiding import hide, hide_with_tables
+from textagent_gym.domains.swe.mutants.layers import rest, write_commit, write_compiled_tests, write_tree
+from textagent_gym.domains.swe.mutants.packages import Repository, run_all
+from textagent_gym.domains.swe.mutants.recipe import MOST_FAILURES, Recipe, statement
+from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.errors import UnknownTaskError
 from textagent_gym.files import whole_folder
 from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
@@ -26,27 +28,6 @@ from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
 Recipes = tuple[Recipe, ...]
 """Those of one task, in the order of their ids."""
 _PREFIX = "SWE"
-MOST_GRADINGS = 50
-"""Of an episode: a forger gets no more guesses than that."""
-MOST_CHANCE = 0.01 / MOST_GRADINGS
-"""A task is served only where the chance of a forger (see `hidden.judge`) is below this in each grading, and so below
-one in a hundred in an episode."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hunk:
-    """One place to repair.
-
-    Attributes:
-        path: of the file.
-        wrong, right: whole lines, as they are and as they should be.
-        line: number of the first of them, from 1.
-    """
-
-    path: str
-    wrong: str
-    right: str
-    line: int
 
 
 def name_of(recipes: Recipes) -> str:

@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from textagent_gym.domains.swe.hidden.probes import NAME, WITNESS, Probe, bodies
+from textagent_gym.domains.swe.grading.hidden.probes import NAME, WITNESS, Probe, bodies
 
 _TOKEN = re.compile(r"[A-Za-z]{2,}|\d+")
 _WORDS = (

@@ -7,7 +7,7 @@ Each text here is put behind a probe.
 
 from __future__ import annotations
 
-from textagent_gym.domains.swe.hidden.versions import Version
+from textagent_gym.domains.swe.grading.hidden.versions import Version
 
 _BY_OTHER_OPERATIONS = """
 

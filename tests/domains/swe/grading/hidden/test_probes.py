@@ -6,10 +6,10 @@ import ast
 
 import pytest
 
-from textagent_gym.domains.swe.hidden.judge import Assessment
-from textagent_gym.domains.swe.hidden.making import _Candidate, _together
-from textagent_gym.domains.swe.hidden.probes import NAME, Source, make_probe
-from textagent_gym.domains.swe.hidden.versions import Version
+from textagent_gym.domains.swe.grading.hidden.judge import Assessment
+from textagent_gym.domains.swe.grading.hidden.making import _Candidate, _together
+from textagent_gym.domains.swe.grading.hidden.probes import NAME, Source, make_probe
+from textagent_gym.domains.swe.grading.hidden.versions import Version
 
 HEAD = """
 import math, pytest, unittest

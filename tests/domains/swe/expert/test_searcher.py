@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from textagent_gym.domains.swe.builder import Recipe
 from textagent_gym.domains.swe.expert.repairs import repairs
 from textagent_gym.domains.swe.expert.searcher import Expectation, Searcher, expectations
 from textagent_gym.domains.swe.expert.trial.problem import free_names, understood
-from textagent_gym.domains.swe.mutations import Mutation, mutations
-from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.mutations import Mutation, mutations
+from textagent_gym.domains.swe.mutants.recipe import Recipe
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
 from textagent_gym.domains.swe.tools import ActionFormat, parse
 from textagent_gym.errors import UnsupportedOperationError
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from benchmarks.swe_forger import OLD, paid
-from textagent_gym.domains.swe.assembly import MOST_CHANCE
-from textagent_gym.domains.swe.grader import Grade, grade
-from textagent_gym.domains.swe.hidden.exam import Exam
-from textagent_gym.domains.swe.hidden.making import time_of_gradings
+from textagent_gym.domains.swe.grading.grader import Grade, grade
+from textagent_gym.domains.swe.grading.hidden.exam import Exam
+from textagent_gym.domains.swe.grading.hidden.judge import MOST_CHANCE
+from textagent_gym.domains.swe.grading.hidden.making import time_of_gradings
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
 from textagent_gym.domains.swe.sources import source_changes
-from textagent_gym.domains.swe.tasks import BuiltTasks, SWETask
 from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
 from textagent_gym.sandbox.base import Question
 

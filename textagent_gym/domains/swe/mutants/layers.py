@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from textagent_gym.domains.swe.packages import Repository, compile_sources, compile_tests, date
+from textagent_gym.domains.swe.mutants.packages import Repository, compile_sources, compile_tests, date
 from textagent_gym.files import whole_folder
 from textagent_gym.sandbox.base import copy_layers
 

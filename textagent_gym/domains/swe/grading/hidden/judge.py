@@ -22,15 +22,19 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, value
-from textagent_gym.domains.swe.hidden.edits import Edit, asked, learnt
-from textagent_gym.domains.swe.hidden.versions import Version
-from textagent_gym.domains.swe.hidden.witness import words
+from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Seen, value
+from textagent_gym.domains.swe.grading.hidden.edits import Edit, asked, learnt
+from textagent_gym.domains.swe.grading.hidden.versions import Version
+from textagent_gym.domains.swe.grading.hidden.witness import words
 
 UNKNOWN = 1e-3
 """Chance of an answer that no rule offers."""
 UNKNOWN_RULE = 1e-4
 """Chance of a rule that nobody has thought of here, and that is right about all versions at once."""
+MOST_GRADINGS = 50
+"""Of an episode: a forger gets no more guesses than that."""
+MOST_CHANCE = 0.01 / MOST_GRADINGS
+"""A task is served only where the chance of a forger is below this in each grading: below 1 in 100 in an episode."""
 _MOST_GUESSES = 60
 _DEEPEST_CHANGE = 3
 _ANOTHER_RULE = 0.1  # Chance of following the right rule where it is not the one that serves best elsewhere.

@@ -10,13 +10,21 @@ from typing import Any
 
 import pytest
 
-from textagent_gym.domains.swe.hidden import witness
-from textagent_gym.domains.swe.hidden.answers import Seen
-from textagent_gym.domains.swe.hidden.edits import asked, learnt
-from textagent_gym.domains.swe.hidden.judge import UNKNOWN, UNKNOWN_RULE, Assessment, Knowledge, Reach, assess, chance
-from textagent_gym.domains.swe.hidden.siblings import SIBLINGS, has_siblings
-from textagent_gym.domains.swe.hidden.versions import Version
-from textagent_gym.domains.swe.hidden.witness import words
+from textagent_gym.domains.swe.grading.hidden import witness
+from textagent_gym.domains.swe.grading.hidden.answers import Seen
+from textagent_gym.domains.swe.grading.hidden.edits import asked, learnt
+from textagent_gym.domains.swe.grading.hidden.judge import (
+    UNKNOWN,
+    UNKNOWN_RULE,
+    Assessment,
+    Knowledge,
+    Reach,
+    assess,
+    chance,
+)
+from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS, has_siblings
+from textagent_gym.domains.swe.grading.hidden.versions import Version
+from textagent_gym.domains.swe.grading.hidden.witness import words
 
 
 def version(text: str, answer: Any, site: str = "==", *, original: bool = False) -> Version:

@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 
 from tests.domains.swe.conftest import bash, open_sandbox
-from textagent_gym.domains.swe.tasks import SWETask
+from textagent_gym.domains.swe.mutants.tasks import SWETask
 
 MODULE = "measures/numerals.py"
 """What the repair changes."""

@@ -9,62 +9,19 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import re
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from textagent_gym.domains.swe.mutations import Mutation, mutations
-from textagent_gym.domains.swe.packages import Repository
-from textagent_gym.domains.swe.running import TestRun, run_tests
+from textagent_gym.domains.swe.mutants.mutations import Mutation, mutations
+from textagent_gym.domains.swe.mutants.packages import Repository, run_all
+from textagent_gym.domains.swe.mutants.recipe import MOST_FAILURES, Recipe
 from textagent_gym.sandbox.base import Changes, Sandbox
 
-MOST_FAILURES = 10
 _REPEATS = 3
-_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How a task is made.
-
-    Attributes:
-        id: drawn by chance, so that it tells nothing.
-        package: name and version.
-        file: that is changed.
-        mutation: the change.
-        fail_to_pass: ids of the tests that notice it.
-        symptoms: what goes wrong, without a word of the tests.
-    """
-
-    id: str
-    package: str
-    file: str
-    mutation: Mutation
-    fail_to_pass: tuple[str, ...]
-    symptoms: str
-
-    @property
-    def key(self) -> str:
-        """What the change is, in short: nobody who plays may see it."""
-        mutation = self.mutation
-        text = f"{self.package}/{self.file}/{mutation.start}/{mutation.end}/{mutation.text}"
-        return hashlib.sha256(text.encode()).hexdigest()[:10]
-
-    def to_json(self) -> str:
-        """A line of a file of recipes."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-
-def read_recipe(line: str) -> Recipe:
-    """The recipe of a line that `Recipe.to_json` wrote."""
-    data = json.loads(line)
-    data["mutation"] = Mutation(**data["mutation"])
-    data["fail_to_pass"] = tuple(data["fail_to_pass"])
-    return Recipe(**data)
 
 
 @dataclass(slots=True)
@@ -207,20 +164,6 @@ def _try(repository: Repository, sandbox: Sandbox, recipe: Recipe, tally: Tally)
     return Recipe(recipe.id, recipe.package, recipe.file, recipe.mutation, tuple(sorted(failed)), symptoms)
 
 
-def run_all(repository: Repository, sandbox: Sandbox, changed: Changes, maxfail: int = 0) -> TestRun:
-    """Run all tests of a package with some files changed."""
-    return run_tests(
-        sandbox,
-        [repository.compiled, repository.root],
-        changed,
-        test_files=repository.test_files,
-        paths=repository.package.paths,
-        maxfail=maxfail,
-        explain=bool(maxfail),
-        seconds=_SECONDS,
-    )
-
-
 _ASSERTION = re.compile(r"^    (assert .*|with pytest\.raises.*|self\.assert\w+\(.*|pytest\.raises\(.*)$", re.MULTILINE)
 _OUTCOME = re.compile(r"^E +(.*)$", re.MULTILINE)
 
@@ -248,19 +191,3 @@ def _without_names(text: str, tests: frozenset[str]) -> str:
     for word in sorted(words, key=len, reverse=True):
         text = text.replace(word, "...")
     return re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
-
-
-def statement(package: str, symptoms: list[str]) -> str:
-    """The problem as it is put to the agent."""
-    several = len(symptoms) > 1
-    what = f"{len(symptoms)} things are" if several else "Something is"
-    shown = []
-    for number, text in enumerate(symptoms, start=1):
-        shown.append(f"{number}.\n{text}" if several else text)
-    body = "\n\n".join(shown)
-    return (
-        f"{what} wrong in `{package}`. This should hold, and does not; what happens instead is in the comments:\n\n"
-        f"{body}\n\n"
-        "Find the cause in the code of the package and repair it. Tests that you cannot see decide whether it works; "
-        "everything that worked before must go on working. Changes to tests and to settings are not looked at."
-    )

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import run
-from textagent_gym.domains.swe import packages
-from textagent_gym.domains.swe.assembly import is_servable
-from textagent_gym.domains.swe.builder import build, read_recipe
-from textagent_gym.domains.swe.hiding import hide, hide_with_tables
-from textagent_gym.domains.swe.mutations import KINDS, mutations
-from textagent_gym.domains.swe.packages import PACKAGES, Package, PackageError, from_folder, prepare, unpack
+from textagent_gym.domains.swe.mutants import packages
+from textagent_gym.domains.swe.mutants.assembly import is_servable
+from textagent_gym.domains.swe.mutants.builder import build
+from textagent_gym.domains.swe.mutants.hiding import hide, hide_with_tables
+from textagent_gym.domains.swe.mutants.mutations import KINDS, mutations
+from textagent_gym.domains.swe.mutants.packages import PACKAGES, Package, PackageError, from_folder, prepare, unpack
+from textagent_gym.domains.swe.mutants.recipe import read_recipe
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.sandbox import Sandbox
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textagent_gym.domains.swe.hidden.answers import OddWordsError, Seen, Told, read_seen, same, value
-from textagent_gym.domains.swe.hidden.exam import read_answer
-from textagent_gym.domains.swe.hidden.versions import Version
-from textagent_gym.domains.swe.hidden.witness import words
+from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Seen, Told, read_seen, same, value
+from textagent_gym.domains.swe.grading.hidden.exam import read_answer
+from textagent_gym.domains.swe.grading.hidden.versions import Version
+from textagent_gym.domains.swe.grading.hidden.witness import words
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
 VALUES = st.recursive(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from textagent_gym.domains.swe.packages import Repository
-from textagent_gym.domains.swe.running import TestRun, read_run, run_tests
-from textagent_gym.domains.swe.tasks import BuiltTasks
+from textagent_gym.domains.swe.grading.running import TestRun, read_run, run_tests
+from textagent_gym.domains.swe.mutants.packages import Repository
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.sandbox import Sandbox
 
 SUITE = """
@@ -188,7 +188,7 @@ def test_what_is_no_report_is_a_forgery(answer: bytes, forged: bool) -> None:
 
 def packages() -> list[str]:
     """Packages whose tests all run here."""
-    from textagent_gym.domains.swe.packages import PACKAGES
+    from textagent_gym.domains.swe.mutants.packages import PACKAGES
 
     return [name for name, package in PACKAGES.items() if package.folder or "TEXTAGENT_TEST_PACKAGES" in os.environ]
 

@@ -1,0 +1,1 @@
+"""Decides whether an agent has repaired a repository."""
