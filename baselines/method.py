@@ -1,4 +1,4 @@
-"""What makes a method: how steps are credited, and the loss per token. The loop knows nothing else of it.
+"""What makes a method: how steps are credited, and the loss per token. The loop knows nothing else of a method.
 
 collect -> Rollouts -> method.advantages -> Credit -> Forward (what a microbatch holds) -> method.loss -> Losses
 """
@@ -80,8 +80,8 @@ class Method:
         loss: loss per token.
         critic: settings of the critic; `None` for methods that need none.
         smallest_group: smallest number of episodes per task that can be learned from.
-        level: what a step is: a turn, or a sampled token.
-        reference: the loss needs the log-probabilities under the first policy.
+        level: unit that counts as a step: a turn, or a sampled token.
+        reference: whether the loss needs the log-probabilities under the first policy.
     """
 
     advantages: AdvantageFunction

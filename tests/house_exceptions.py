@@ -7,13 +7,6 @@ IMPORTS: dict[str, int] = {
     "baselines/demo.py": 1,
 }
 ENGLISH: dict[str, int] = {
-    "baselines/checkpoint.py": 1,
-    "baselines/critic.py": 1,
-    "baselines/demo.py": 1,
-    "baselines/method.py": 1,
-    "baselines/rollout/backend.py": 1,
-    "baselines/rollout/collector.py": 2,
-    "baselines/rollout/pool.py": 2,
     "textagent_gym/agents/base.py": 1,
     "textagent_gym/cli/demos.py": 1,
     "textagent_gym/cli/info.py": 1,
