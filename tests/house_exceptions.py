@@ -8,9 +8,6 @@ IMPORTS: dict[str, int] = {
 }
 ENGLISH: dict[str, int] = {
     "textagent_gym/agents/base.py": 1,
-    "textagent_gym/cli/demos.py": 1,
-    "textagent_gym/cli/info.py": 1,
-    "textagent_gym/cli/swe.py": 1,
     "textagent_gym/core.py": 3,
     "textagent_gym/domains/alfworld/engine.py": 1,
     "textagent_gym/domains/alfworld/game.py": 2,
