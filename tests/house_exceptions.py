@@ -9,10 +9,6 @@ IMPORTS: dict[str, int] = {
 ENGLISH: dict[str, int] = {
     "textagent_gym/agents/base.py": 1,
     "textagent_gym/core.py": 3,
-    "textagent_gym/domains/alfworld/engine.py": 1,
-    "textagent_gym/domains/alfworld/game.py": 2,
-    "textagent_gym/domains/alfworld/planner.py": 2,
-    "textagent_gym/domains/alfworld/reference.py": 1,
     "textagent_gym/domains/swe/assembly.py": 1,
     "textagent_gym/domains/swe/builder.py": 1,
     "textagent_gym/domains/swe/expert/repairs.py": 1,
