@@ -33,8 +33,8 @@ class Action:
         needs: facts that must hold.
         removes: facts that stop holding.
         adds: facts that begin to hold.
-        command: what a player types.
-        event: what Inform calls it in a trace, in lower case.
+        command: text that a player types.
+        event: name that Inform gives it in a trace, in lower case.
         terms: number of preconditions of the rule, by which TextWorld tells apart actions of the same event.
         also: facts that the compiled game wants in addition, though TextWorld's rule does not: without them it only
             says what is missing.
