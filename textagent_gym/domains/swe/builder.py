@@ -32,12 +32,12 @@ class Recipe:
     """How a task is made.
 
     Attributes:
-        id: drawn by chance, so that it tells nothing.
-        package: name and version.
-        file: that is changed.
+        id: name drawn by chance, so that it tells nothing.
+        package: name and version of the package.
+        file: path of the file that is changed.
         mutation: the change.
-        fail_to_pass: ids of the tests that notice it.
-        symptoms: what goes wrong, without a word of the tests.
+        fail_to_pass: ids of the tests that notice the change.
+        symptoms: description of what goes wrong, without a word of the tests.
     """
 
     id: str
@@ -95,10 +95,10 @@ def build(
 
     Args:
         repository: the package.
-        sandbox: to run the tests in.
-        count: recipes to make at most.
+        sandbox: sandbox that the tests run in.
+        count: largest number of recipes to make.
         known: keys of recipes that exist already; they are passed over without running anything.
-        accept: says whether a recipe makes a task that is served; see `assembly.is_servable`.
+        accept: function that says whether a recipe makes a task that is served; see `assembly.is_servable`.
         progress: called with each new recipe.
     """
     recipes: list[Recipe] = []

@@ -39,11 +39,11 @@ class RepairComplexity(Complexity):
     """What was measured in a repository and its repair.
 
     Attributes:
-        files: that the repair changes.
-        hunks: places that it changes.
-        lines: that it takes out or puts in.
-        chance: in 0..1 that somebody is paid, in one grading, who forges the answers to the hidden tests and knows
-            everything but the right ones; see `hidden.judge`.
+        files: number of files that the repair changes.
+        hunks: number of places that the repair changes.
+        lines: number of lines that the repair takes out or puts in.
+        chance: chance in 0..1 that somebody is paid, in one grading, who forges the answers to the hidden tests and
+            knows everything but the right ones; see `hidden.judge`.
     """
 
     files: int
@@ -57,7 +57,7 @@ class RepairTask(Task):
     """A repository to repair.
 
     Attributes:
-        problem: what the agent is told.
+        problem: description of the problem that the agent is given.
         fail_to_pass, pass_to_pass: ids of tests.
     """
 
@@ -72,10 +72,10 @@ class SWETask(RepairTask):
 
     Attributes:
         repository: the package.
-        layers: of the agent's tree: `.git`, code and tests, and everything else.
-        graded_layers: of the tree that is graded.
-        exam: what is asked of a repair.
-        hunks: what to repair, first file and line first.
+        layers: layers of the agent's tree: `.git`, code and tests, and everything else.
+        graded_layers: layers of the tree that is graded.
+        exam: questions that a repair is asked.
+        hunks: places to repair, first file and line first.
     """
 
     repository: Repository
@@ -95,8 +95,8 @@ class BuiltTasks(ListedTasks[SWETask]):
     """Tasks made of packages by recipes.
 
     Args:
-        names: of the packages, or paths of folders; see `packages.find`.
-        mutants: independent mistakes in each task, each noticed by tests of its own.
+        names: names of the packages, or paths of folders; see `packages.find`.
+        mutants: number of independent mistakes in each task, each noticed by tests of its own.
         recipes: file of recipes; the suite's own by default.
         sandbox: kind of sandbox that a package's tests run in when it is prepared.
 
