@@ -6,14 +6,7 @@ IMPORTS: dict[str, int] = {
     "baselines/config.py": 1,
     "baselines/demo.py": 1,
 }
-ENGLISH: dict[str, int] = {
-    "textagent_gym/agents/base.py": 1,
-    "textagent_gym/core.py": 3,
-    "textagent_gym/spaces.py": 1,
-    "textagent_gym/tasks.py": 1,
-    "textagent_gym/texts.py": 1,
-    "textagent_gym/wrappers/limits.py": 2,
-}
+ENGLISH: dict[str, int] = {}
 NAMES: dict[str, int] = {
     "baselines/evaluate.py": 1,
     "baselines/rollout/collector.py": 1,
