@@ -23,9 +23,9 @@ class Forward:
     Attributes:
         mask: 1 for every sampled token.
         log_probs: log-probability of each token under the weights that are being trained.
-        old_log_probs: the same when the token was sampled.
+        old_log_probs: log-probability of each token when it was sampled.
         advantages: advantage of the step that a token belongs to.
-        reference_log_probs: the same as `log_probs` under the first policy; `None` unless `Method.reference`.
+        reference_log_probs: log-probability of each token under the first policy; `None` unless `Method.reference`.
         step_mask: 1 for the first token of every step, where a critic's estimate for the step stands.
         values: the critic's estimate before each token; `None` without a critic.
         old_values: estimate before the token's step when it was collected; `None` without a critic.
@@ -76,8 +76,8 @@ class Method:
     """A method of reinforcement learning.
 
     Attributes:
-        advantages: credits the steps of all episodes of an iteration, those of other processes included.
-        loss: loss per token.
+        advantages: function that credits the steps of all episodes of an iteration, those of other processes included.
+        loss: function that returns the loss per token.
         critic: settings of the critic; `None` for methods that need none.
         smallest_group: smallest number of episodes per task that can be learned from.
         level: unit that counts as a step: a turn, or a sampled token.
