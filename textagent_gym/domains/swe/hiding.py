@@ -154,7 +154,7 @@ def _without_rows(source: str, tables: Collection[str], rows: Sequence[Mapping[s
     text = data.decode()
     try:
         ast.parse(text)
-    except SyntaxError:  # Parentheses around a row are no part of it.
+    except SyntaxError:  # Parentheses around a row do not belong to the row.
         return source
     return text
 

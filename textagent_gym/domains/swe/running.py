@@ -34,7 +34,7 @@ class TestRun:
         timed_out: whether the run did not end in time.
     """
 
-    __test__ = False  # It is none, whatever pytest thinks of its name.
+    __test__ = False  # It is not a test, whatever pytest thinks of its name.
 
     passed: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()

@@ -357,7 +357,7 @@ def _ground(game: Any) -> GameLogic:
 
     names = {name: info.name or name for name, info in game.infos.items()}
     # TextWorld lists "prepare meal" as admissible for any part of a recipe, however it was cut and cooked; the compiled
-    # game wants all of it, and as the cookbook says.
+    # game wants the whole recipe, and as the cookbook says.
     prepared = mask(_prepared(start))
     ingredients = sum(1 for fact in start if fact[0].startswith("ingredient_"))
     idle = {f"make/recipe/{some}" for some in range(1, ingredients)}
