@@ -24,7 +24,7 @@ class Swe:
     count: int = 10
     """Number of recipes per package (build), or largest number of rows (rows)."""
     out: Path | None = None
-    """File of recipes (build) or of rows (rows). A build keeps the recipes that the file holds and adds others."""
+    """File of recipes (build) or of rows (rows). A build keeps the recipes in the file; a stopped one resumes."""
     sandbox: str = "auto"
     """Sandbox that the tests run in: auto (the first available one that keeps what runs there in), bubblewrap, docker,
     podman, ray or process."""
