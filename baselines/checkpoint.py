@@ -29,7 +29,7 @@ class Checkpoint:
     """A checkpoint that can be resumed from.
 
     Attributes:
-        folder: where it lies; `load_policy` reads the policy from there.
+        folder: folder of the checkpoint, from which `load_policy` reads the policy.
         iteration: number of iterations that were learned from.
         optimizer: state of the optimizer.
         schedule: state of the learning rate's schedule.

@@ -54,11 +54,11 @@ class TrainerConfig:
     env: str
     """Id of the environment; any registered text environment works."""
     env_kwargs: EnvKwargs = field(default_factory=dict)
-    """Keyword arguments of the environment, as name=value; a value is JSON or else text."""
+    """Keyword arguments of the environment, as name=value; a value that is not JSON is text."""
     out: Path
     """Folder of the run; a run that stopped there resumes."""
     iterations: int = 50
-    """Number of times that episodes are collected and learned from; a finished run resumes when it rises."""
+    """Number of times that episodes are collected and learned from; a finished run resumes if it is raised."""
     groups: int = 8
     """Number of different tasks per iteration, over all processes."""
     group_size: int = 8
@@ -66,13 +66,13 @@ class TrainerConfig:
     slots: int = 64
     """Number of episodes played at once by each process."""
     pool: PoolKind = "in-process"
-    """Place of the environments: "in-process" for cheap worlds, "process" for worlds that compute, "thread" for worlds
-    that wait (for a container, a browser, a server)."""
+    """Place of the environments: "in-process" for cheap worlds, "process" for worlds that compute,
+    "thread" for worlds that wait (for a container, a browser, a server)."""
     workers: int | None = None
     """Number of worker processes or threads; by default one per core for processes, one per slot for threads."""
     patience: float = 0.05
-    """Seconds for which a batch waits for slower environments of a pool; `inf` waits for all of them, which makes runs
-    equal to the last bit."""
+    """Seconds for which a batch waits for slower environments of a pool.
+    With `inf` it waits for all of them, which makes equal runs give equal results to the last bit."""
     answer_seconds: float = 600.0
     """Seconds after which an environment of a pool that has not answered counts as broken."""
     temperature: float = 1.0
@@ -82,7 +82,7 @@ class TrainerConfig:
     learning_rate: float = 1e-4
     """Learning rate, constant after the warm-up. The default suits a tiny model; about 1e-6 suits a pretrained one."""
     warmup: int = 0
-    """Number of updates over which the learning rate rises to its value: Adam's first steps are its boldest."""
+    """Number of updates over which the learning rate rises to its full value, as Adam's first steps are its boldest."""
     epochs: int = 1
     """Number of passes over each iteration's episodes."""
     minibatches: int = 2
@@ -90,12 +90,13 @@ class TrainerConfig:
     microbatch: int = 16
     """Number of episodes that go through the model at once; it bounds the memory and changes nothing else."""
     aggregation: Aggregation = "token"
-    """Way in which the loss of the tokens becomes one number."""
+    """Divisor that makes the loss of the tokens one number: "token" (number of tokens in the minibatch),
+    "sequence" (number of tokens in each episode) or "constant" (the same for every episode)."""
     max_gradient: float = 1.0
     """Largest norm of the gradient; a longer one is scaled down to it."""
     system: str | None = None
-    """System message of every conversation, before the environment's instructions; by default the one that the model
-    was saved with."""
+    """System message of every conversation, before the environment's instructions.
+    By default it is the one that the model was saved with."""
     checkpoint_every: int = 10
     """Number of iterations between two checkpoints."""
     seed: int = 0

@@ -43,9 +43,9 @@ def read_values(
     Args:
         critic: model that `load_critic` returned, or a wrapper around it.
         trajectories: the episodes.
-        level: what a step is.
+        level: unit that counts as a step.
         microbatch: number of episodes that go through the critic at once.
-        device: where the critic lies.
+        device: device that holds the critic.
 
     Returns:
         `Rollouts.values`, shape (episodes, steps), and `Rollouts.bootstrap`, shape (episodes,).

@@ -55,7 +55,7 @@ class Config:
     test_episodes: int = 4
     """Number of times that each held-out game is played by the random agent and by the policies."""
     random_episodes: int = 600
-    """Number of transcripts of random play that the policy learns the language of the games from."""
+    """Number of transcripts of random play from which the policy learns the language of the games."""
     demos: int = 50
     """Number of games that the oracle demonstrates; reinforcement learning plays all training games."""
     sft_epochs: float = 12.0
@@ -97,7 +97,7 @@ class RandomReader(ListedRandomAgent):
         super().reset(seed)
 
     def reset(self, seed: int) -> None:
-        """A new episode begins; the draws go on."""
+        """A new episode begins; the stream of draws continues."""
 
 
 def register() -> str:

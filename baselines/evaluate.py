@@ -42,9 +42,9 @@ def evaluate_policy(
     """Play the first tasks of a split with a policy.
 
     Args:
-        policy: folder or hub name.
+        policy: folder or hub name of the policy.
         env: id or spec of an environment whose `reset` takes `options={"task_index": n}`.
-        env_kwargs: its keyword arguments; `split` among them says which tasks.
+        env_kwargs: keyword arguments of the environment; `split` among them says which tasks.
         tasks: number of tasks, from the first one of the split.
         episodes: number of times that each task is played.
         slots: number of episodes played at once.

@@ -35,13 +35,13 @@ class Config(TrainerConfig):
     advantage: Literal["grpo", "dr_grpo", "rloo", "grpo_process"] = "grpo"
     """Way in which an episode, or with "grpo_process" each of its turns, is compared with its group."""
     discount: float = 1.0
-    """Discount per turn of later rewards, for "grpo_process"."""
+    """Discount of later rewards per turn, for the advantage "grpo_process" only."""
     clip_low: float = 0.2
     """Distance below 1 at which the probability ratio is clipped."""
     clip_high: float = 0.28
     """Distance above 1 at which the probability ratio is clipped."""
     kl: float = 0.0
-    """Weight of the divergence from the first policy; 0 saves that policy's memory."""
+    """Weight of the divergence from the first policy; 0 spares the memory that the first policy would take."""
 
 
 def method(config: Config) -> Method:

@@ -1,4 +1,4 @@
-"""What makes a method: how steps are credited, and the loss per token. The loop knows nothing else of it.
+"""What makes a method: how steps are credited, and the loss per token. The loop knows nothing else of a method.
 
 collect -> Rollouts -> method.advantages -> Credit -> Forward (what a microbatch holds) -> method.loss -> Losses
 """
@@ -23,9 +23,9 @@ class Forward:
     Attributes:
         mask: 1 for every sampled token.
         log_probs: log-probability of each token under the weights that are being trained.
-        old_log_probs: the same when the token was sampled.
+        old_log_probs: log-probability of each token when it was sampled.
         advantages: advantage of the step that a token belongs to.
-        reference_log_probs: the same as `log_probs` under the first policy; `None` unless `Method.reference`.
+        reference_log_probs: log-probability of each token under the first policy; `None` unless `Method.reference`.
         step_mask: 1 for the first token of every step, where a critic's estimate for the step stands.
         values: the critic's estimate before each token; `None` without a critic.
         old_values: estimate before the token's step when it was collected; `None` without a critic.
@@ -76,12 +76,12 @@ class Method:
     """A method of reinforcement learning.
 
     Attributes:
-        advantages: credits the steps of all episodes of an iteration, those of other processes included.
-        loss: loss per token.
+        advantages: function that credits the steps of all episodes of an iteration, those of other processes included.
+        loss: function that returns the loss per token.
         critic: settings of the critic; `None` for methods that need none.
         smallest_group: smallest number of episodes per task that can be learned from.
-        level: what a step is: a turn, or a sampled token.
-        reference: the loss needs the log-probabilities under the first policy.
+        level: unit that counts as a step: a turn, or a sampled token.
+        reference: whether the loss needs the log-probabilities under the first policy.
     """
 
     advantages: AdvantageFunction

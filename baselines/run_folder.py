@@ -25,7 +25,7 @@ def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), wr
         folder: folder of the run.
         config: settings, a dataclass.
         may_change: names of settings that may be different when a run resumes.
-        write: false checks only; of several processes, one writes.
+        write: whether the settings are written, or only checked; of several processes, one writes.
 
     Raises:
         OtherRunError: the folder holds a run with other settings.

@@ -31,12 +31,13 @@ class Config:
     batch_size: int = 16
     """Number of conversations per update."""
     learning_rate: float = 1e-3
-    """Highest learning rate, from which it falls linearly to zero. The default suits a tiny model; about 1e-5 suits a
-    pretrained one."""
+    """Highest learning rate, from which it falls linearly to zero.
+    The default suits a tiny model; about 1e-5 suits a pretrained one."""
     max_length: int = 2_048
     """Largest number of tokens per conversation; a longer one is cut at its end."""
     agent_only: bool = True
-    """Training on the agent's words only; otherwise on every token, which teaches a tiny model a world's language."""
+    """Whether only the agent's words are trained on.
+    Otherwise every token is, which teaches a tiny model the language of a world."""
     max_demos: int | None = None
     """Largest number of demonstrations, from the first one; by default all."""
     seed: int = 0

@@ -27,7 +27,7 @@ class Turn:
         reward: reward of the turn.
         text: the action as the environment received it.
         observation: what the policy read before it acted.
-        valid: the environment understood the action (true where it does not tell).
+        valid: whether the environment understood the action (true where it does not tell).
     """
 
     prompt: tuple[int, ...]
@@ -44,16 +44,16 @@ class Trajectory:
     """One episode.
 
     Attributes:
-        turns: in order, at least one.
-        group: episodes of the same group began in the same state.
+        turns: turns in order, at least one.
+        group: number of its group; episodes of the same group began in the same state.
         task: id of the task where the environment tells it.
-        task_type: what sort of task it is, where the environment tells it.
-        success: the goal was reached; `None` where the environment does not tell.
-        terminated: the world ended the episode.
-        truncated: the environment cut the episode, for example because the turn budget ran out.
-        overflow: the conversation reached the policy's context length, which cut the episode.
+        task_type: sort of the task, where the environment tells it.
+        success: whether the goal was reached; `None` where the environment does not tell.
+        terminated: whether the world ended the episode.
+        truncated: whether the environment cut the episode, for example because the turn budget ran out.
+        overflow: whether the conversation reached the policy's context length, which cut the episode.
         score: the world's own measure at the end, 0 to 1; `None` where it has none.
-        last_observation: what the environment said last.
+        last_observation: last text that the environment showed.
         closing: ids of that observation, which no action followed; a critic reads them to value what was cut off.
     """
 

@@ -40,18 +40,18 @@ class StepInfo(TypedDict):
 
     Attributes:
         task: the task's id.
-        task_type: what sort of task it is; "" where all are of one sort.
+        task_type: sort of the task; "" where all are of one sort.
         turn: number of actions taken so far.
         success: whether the goal has been reached.
         progress: share of the milestones reached, 0.0 to 1.0; 1.0 only with success.
         score: the world's own measure now, 0.0 to 1.0 (worlds that have one).
         valid_action: whether the world understood the action and it was applicable (after a step).
-        broken: why the world has failed; the episode says nothing about the agent (only then).
+        broken: reason why the world has failed; the episode says nothing about the agent (only then).
         complexity: measured difficulty of the task (at reset).
-        instructions: how to act (at reset, in worlds that say so).
-        admissible_actions: every action that would do something now, sorted (asked for).
+        instructions: text on how to act (at reset, in worlds that have one).
+        admissible_actions: every action that would do something now, sorted (if `infos` asks for it).
         oracle_action: first action of the optimal plan; `None` where the goal is out of reach or the planner's budget
-            was spent, which `oracle` tells apart (asked for).
+            was spent, which `oracle` tells apart (if `infos` asks for it).
     """
 
     task: str
@@ -79,7 +79,7 @@ class Outcome:
         success: whether the goal has been reached; the episode ends.
         failure: whether the world has ended the episode with the goal out of reach.
         score: the world's own measure now, 0.0 to 1.0; it may fall. `None` leaves it as it was.
-        broken: why the world has failed, through no fault of the agent's; the episode is truncated.
+        broken: reason why the world has failed, through no fault of the agent's; the episode is truncated.
     """
 
     observation: str
@@ -144,19 +144,19 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
     """A `gymnasium.Env` over text: observations and actions are strings.
 
     Args:
-        tasks: where the tasks come from.
-        split: which of their splits is played.
-        num_tasks: play only the first so many tasks of the split; `None` for all of them.
+        tasks: source of the tasks.
+        split: split of the tasks that is played.
+        num_tasks: number of tasks that are played, from the first of the split on; `None` for all of them.
         max_turns: turn budget, a number, or a multiple of the task's optimal solution length such as `"2x"`;
             `None` for the domain's default.
         reward_density: 0.0 or "sparse" (only success pays) to 1.0 or "dense" (every milestone pays).
             A solved episode returns 1.0 at every density, an unsolved one less, and no observation depends on it.
         shaping: "potential" adds policy-invariant shaping from the optimal distance to the goal.
         shaping_discount: the discount of the shaping, 0.0 to 1.0; the learner's own for exact invariance.
-        invalid_action_penalty: taken from the reward of a turn whose action was not valid, at least 0.0.
-        turn_penalty: taken from the reward of every turn, at least 0.0.
-        infos: what else `info` shall hold; any of "admissible_actions" and "oracle_action".
-        instructions: "observation" puts how to act (`TextEnv.instructions`) before the first observation.
+        invalid_action_penalty: amount taken from the reward of a turn whose action was not valid, at least 0.0.
+        turn_penalty: amount taken from the reward of every turn, at least 0.0.
+        infos: further keys of `info`; any of "admissible_actions" and "oracle_action".
+        instructions: "observation" puts the text on how to act (`TextEnv.instructions`) before the first observation.
         observation_format: "plain" (what a person would read) or "upstream" (the reference implementation's text).
         render_mode: "ansi" (`render` returns the last observation), "human" (prints it) or `None`.
 
@@ -178,8 +178,8 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         fallback_max_turns: turn budget where the default is a multiple and no solution length is known.
         deterministic: whether equal actions have equal results, so that a moment can be reached again by replaying.
         scored: whether the world has a score of its own.
-        pays: what reward density divides: "milestones", or the "score".
-        keeps_milestones: whether a milestone stays reached; else the world says after each action how many are.
+        pays: quantity that reward density divides: "milestones", or the "score".
+        keeps_milestones: whether a milestone stays reached; else the world says after each action how many are reached.
         idle_actions: beginnings of commands that only look.
     """
 
@@ -310,7 +310,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         """Begin an episode.
 
         Args:
-            seed: restarts the env's own random generator; equal seeds give equal episodes everywhere.
+            seed: seed with which the env's own random generator restarts; equal seeds give equal episodes everywhere.
             options: `task` (an id) or `task_index` (a position in the split) plays that task, otherwise the next one is
                 drawn from the env's own generator; `max_turns` and `reward_density` hold for this episode alone.
 

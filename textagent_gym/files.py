@@ -64,7 +64,7 @@ def whole_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
 
     Args:
         folder: final place.
-        replace: whether what is there by then is deleted; otherwise that stays, and the new folder goes.
+        replace: whether a folder that is there by then is deleted; otherwise it stays, and the new one is deleted.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name[:_LONGEST_STEM]}-", suffix=PART))

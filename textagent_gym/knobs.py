@@ -55,7 +55,7 @@ class Knob:
         low, high: bounds of numbers, both allowed; `None` for no bound.
         choices: values that exist, where the type does not list them; those of each element of a tuple.
         short: spelling in the slug of a task's id; `None` for what does not decide which task it is.
-        always: in the slug even at its default.
+        always: whether it is in the slug even at its default.
         axis: second name, where the value asked for is the value measured.
     """
 

@@ -26,8 +26,8 @@ class Registration:
     """One id.
 
     Attributes:
-        id: what `gymnasium.make` takes.
-        entry_point: module and class.
+        id: name that `gymnasium.make` takes.
+        entry_point: module and class of the environment, as "module:class".
         summary: one line for `textagent-gym list`.
         kwargs: default keyword arguments.
     """
@@ -47,9 +47,10 @@ class World:
         ids: registered ids.
         packages: distributions whose versions decide what happens in an episode; result files hold them.
         extra: extra of `textagent-gym` that playing it needs; "" for none.
-        modules: what that extra installs; without them, making or resetting it is a `MissingDependencyError`.
+        modules: modules that the extra installs; without them, making or resetting the world raises
+            `MissingDependencyError`.
         data: "module:function" that fetches official data (see `alfworld.download.download`); "" for none.
-        cache: folders below the cache folder that hold what it has made.
+        cache: folders below the cache folder that hold what the world has made.
         local_options: keyword arguments that decide what is read or run on this machine; a result file made by
             somebody else may not set them.
         nondeterministic: whether equal actions may be answered by other texts, such as the time of day.

@@ -48,10 +48,10 @@ class GeneratedTasks(TaskSource[Task], Generic[SpecT, WorldT]):
     Attributes:
         prefix: first part of every id.
         version: generator's version, the second part; raised whenever an id would give another task.
-        spec: what is asked for, the third part by its slug.
+        spec: properties that are asked for; their slug is the third part.
 
     Args:
-        spec: what is asked for.
+        spec: properties that are asked for.
     """
 
     prefix: ClassVar[str]
@@ -226,8 +226,8 @@ def check_index(split: str, index: int, size: int | None) -> int:
 
     Args:
         split: name of the split, for the message.
-        index: position in it.
-        size: number of its tasks; `None` for an endless split.
+        index: position in the split.
+        size: number of tasks in the split; `None` for an endless split.
 
     Raises:
         InvalidOptionError: the index is not a whole number.

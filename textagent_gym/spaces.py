@@ -61,8 +61,8 @@ class UnicodeText(spaces.Text):
     """Any string of at most `max_length` characters, the empty one included.
 
     Args:
-        max_length: in characters (code points), at least 1.
-        seed: for `sample`.
+        max_length: largest length in characters (code points), at least 1.
+        seed: seed of `sample`.
 
     Example:
         >>> space = UnicodeText()

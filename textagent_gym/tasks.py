@@ -18,12 +18,12 @@ class Task:
     """One task of a split. Domains subclass it with what is needed to build their world.
 
     Attributes:
-        id: same id, same task, for ever within a version of the environment.
+        id: name of the task: same id, same task, for ever within a version of the environment.
         split: name of the split that the task belongs to.
         index: position in the split, from 0.
         complexity: measured difficulty.
         milestones: number of steps of progress, at least 1; the last one is success.
-        task_type: what sort of task it is, in worlds that have several; evaluations report success by it.
+        task_type: sort of the task, in worlds that have several; evaluations report success by sort.
     """
 
     id: str
@@ -87,7 +87,7 @@ class TaskSource(ABC, Generic[TaskT]):
 
         Args:
             split: name of the split.
-            indices: which of its tasks.
+            indices: positions of the tasks in the split.
             workers: number of processes; by default the number of processor cores.
             progress: called with the number of tasks finished so far.
         """

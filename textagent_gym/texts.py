@@ -19,7 +19,7 @@ def notice(amount: int, unit: str = "characters", lines: int | None = None) -> s
 
 
 def is_cut(text: str) -> bool:
-    """Whether a text holds the notice that something of it was left out.
+    """Whether a text holds the notice that a part was left out.
 
     >>> is_cut(cut_middle("abcdef", 4)), is_cut("abcdef")
     (True, False)

@@ -12,9 +12,9 @@ class Prompt:
     """Continue one conversation.
 
     Attributes:
-        slot: which conversation, from 0 to the number of slots less 1.
-        ids: what is added to it before the model speaks.
-        fresh: forget what the slot held; a new conversation begins.
+        slot: number of the conversation, from 0 to the number of slots less 1.
+        ids: token ids that are added to the conversation before the model speaks.
+        fresh: whether what the slot held is forgotten; a new conversation begins.
         seed: seed of what a new conversation samples, so that it depends neither on the slot nor on the others.
     """
 

@@ -65,7 +65,7 @@ class Collection:
 
 @dataclass(slots=True)
 class _Slot:
-    """One environment: what was asked of it, and its current episode."""
+    """One environment: the last request to it, and its current episode."""
 
     number: int
     position: int | None = None  # Of the episode among the requests; None while the slot is idle.
@@ -119,7 +119,7 @@ class Collector:
         """Play all episodes.
 
         Args:
-            requests: what to play.
+            requests: episodes to play.
             progress: called with each episode that has ended.
 
         Raises:
@@ -226,7 +226,7 @@ class Collector:
         slot.position = None
 
     def _read(self, run: _Run, slot: _Slot, answer: Received) -> bool:
-        """Take in an answer; whether the episode goes on."""
+        """Take in an answer; whether the episode continues."""
         if slot.completion is None:
             instructions = str(answer.info.get("instructions", ""))
             # An environment may have been asked to put them before its first observation.

@@ -25,7 +25,7 @@ class Pool(Protocol):
         ...
 
     def send(self, slot: int, action: Any) -> None:
-        """Act in one environment; `recv` will return what came of it."""
+        """Act in one environment; `recv` will return its answer."""
         ...
 
     def recv(self, timeout: float | None = None) -> Received:
@@ -33,7 +33,7 @@ class Pool(Protocol):
         ...
 
     def restart(self, slot: int) -> None:
-        """Replace an environment that does not answer; `recv` will return what was asked of it as broken."""
+        """Replace an environment that does not answer; `recv` will return the request to it as broken."""
         ...
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ class Agent(Protocol):
         ...
 
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
-        """The action that follows an observation; `None` if the agent cannot go on, its context being full."""
+        """The action that follows an observation; `None` if the agent cannot continue, its context being full."""
         ...
 
 

@@ -19,7 +19,7 @@ class Parameter:
 
     Attributes:
         name: name in a call.
-        description: meaning, for a model.
+        description: meaning of the parameter, for a model.
         kind: type of the value, in the words of JSON Schema.
         required: whether every call must give it.
     """
@@ -42,8 +42,8 @@ class Tool:
 
     Attributes:
         name: name in a call.
-        description: effect, for a model.
-        parameters: parameters, in order.
+        description: effect of the tool, for a model.
+        parameters: parameters of the tool, in order.
     """
 
     name: str

@@ -9,13 +9,13 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Cache:
-    """Show what the cache of everything that can be made again holds, world by world, or clear it.
+    """Show what the cache holds, world by world, or clear it: it holds only what can be made again.
 
-    It is the folder that the environment variable TEXTAGENT_CACHE names, or textagent-gym in the user's cache folder.
+    The cache is the folder named by the environment variable TEXTAGENT_CACHE, or textagent-gym in your cache folder.
     """
 
     clear: bool = False
-    """Whether everything in it is deleted; it is made again when it is needed."""
+    """Whether everything in the cache is deleted; it is made again when it is needed."""
 
     def run(self) -> int:
         """Print, and delete if asked to; 1 if something could not be deleted."""

@@ -14,14 +14,14 @@ from textagent_gym.errors import InvalidOptionError
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """Download the official data of a world, and check it."""
+    """Download the official data of a world, and check that it is complete."""
 
     world: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="WORLD")]
     """Name of the world, such as alfworld."""
     folder: Path | None = None
-    """Folder to write into; by default the one that environments look into by themselves."""
+    """Folder to write into; by default the one in which environments look for their data."""
     url: str | None = None
-    """Another address of the archive."""
+    """Address of the archive to download; by default the official one."""
 
     def run(self) -> int:
         """Fetch, unpack, check."""

@@ -15,13 +15,13 @@ from textagent_gym.errors import InvalidOptionError
 class Demos(ChosenTasks):
     """Write demonstrations as chat-format JSONL, which TRL's SFTTrainer reads as it is.
 
-    Episodes that do not reach the goal are left out. The split is train unless another one is asked for.
+    Episodes that do not reach the goal are left out. The split is train unless --split names another one.
     """
 
     out: Path
     """File to write, one conversation per line. A file that another run with the same settings began is completed."""
     agent: str = "oracle"
-    """oracle (knows where everything is) or expert (searches, and knows only what it has read)."""
+    """Agent to record: oracle (knows where everything is) or expert (searches, and knows only what it has read)."""
     hints: bool = False
     """Whether every observation lists the admissible actions."""
 
@@ -69,8 +69,8 @@ def _recorded(path: Path, wanted: dict[str, str], *, damaged: bool = False) -> d
 
     Args:
         path: file of demonstrations, which may be absent.
-        wanted: what they must have been made with.
-        damaged: whether lines that are none are passed over, as a kill cuts them.
+        wanted: settings that they must have been made with.
+        damaged: whether lines that are not demonstrations are passed over; a run that was killed may leave half a line.
 
     Raises:
         InvalidOptionError: the file holds something else.

@@ -21,10 +21,10 @@ class Chosen:
     """The environment that a command works on."""
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ID")]
-    """Id of the environment, such as textagent/TextWorld-w2-o3-q4-v0 (see `textagent-gym list`); module:ID imports the
-    module that registers it first."""
+    """Id of the environment, such as textagent/TextWorld-w2-o3-q4-v0; `textagent-gym list` shows all ids.
+    An id of the form module:ID first imports the module, which registers the environment."""
     set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE")] = field(default=())
-    """Keyword argument of the environment; may be given many times: --set rooms=4 --set goal=brief."""
+    """Keyword argument of the environment; `textagent-gym info ID` shows all: --set rooms=4 --set goal=brief."""
 
     @property
     def kwargs(self) -> dict[str, Any]:
@@ -48,9 +48,9 @@ class ChosenTasks(Chosen):
     tasks: int = 100
     """Number of tasks, from the first of the split on."""
     split: str | None = None
-    """Split of the tasks."""
+    """Split of the tasks; `textagent-gym info ID` shows all. The default is named in the description above."""
     workers: int | None = None
-    """Number of processes that make the tasks; all processor cores by default."""
+    """Number of processes that make the tasks; by default the number of processor cores."""
 
     def make(self, default: str | None = None) -> tuple[Any, int]:
         """The environment, and the number of its tasks that are played; they have been made.

@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 class Eval(ChosenTasks):
     """Play an agent on the tasks of a split, print its success with a 95% interval, and write a result file.
 
-    Without a split, the one for testing is played, or another one that is held out; the table says which.
+    Without --split, the split for testing is played, or another one that is held out; the table says which.
     """
 
     agent: str = "admissible-random"
-    """random (any text), admissible-random, oracle, expert (knows only what it has read) or human."""
+    """Agent: random (any text), admissible-random (an action that would do something now), oracle (knows everything),
+    expert (knows only what it has read) or human."""
     episodes: int = 1
-    """Times that each task is played, with different seeds."""
+    """Number of times that each task is played, each time with another seed."""
     seed: int = 0
     """Seed of each task's first episode."""
     out: Path | None = None
-    """Result file for `textagent-gym verify`. A run that was stopped resumes from it."""
+    """Result file to write, which `textagent-gym verify` checks. The same command resumes a run that was stopped."""
 
     def run(self) -> int:
         """Evaluate."""

@@ -12,7 +12,7 @@ from textagent_gym.cli.environment import ChosenTasks
 class Export(ChosenTasks):
     """Write generated tasks as files that the reference implementation plays, such as ALFWorld's game.tw-pddl.
 
-    The split is train unless another one is asked for.
+    The split is train unless --split names another one.
     """
 
     out: Path

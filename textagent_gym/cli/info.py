@@ -13,10 +13,10 @@ from textagent_gym.terminal import visible
 
 @dataclass(frozen=True, kw_only=True)
 class Info(Chosen):
-    """Describe an environment: what it is, what can be asked of it, how to act, and one of its tasks as measured."""
+    """Describe an environment: what it is, its knobs, how to act, and one of its tasks with its measured difficulty."""
 
     task: int = 0
-    """Index of the task that is shown."""
+    """Index of the task that is shown, from 0."""
 
     def run(self) -> int:
         """Print the description."""

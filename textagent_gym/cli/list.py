@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class List:
-    """List the environments, those of other installed packages included."""
+    """List all environments, those of other installed packages included."""
 
     def run(self) -> int:
         """Print a table."""

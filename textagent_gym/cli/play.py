@@ -18,9 +18,9 @@ class Play(Chosen):
     """Play an environment at the terminal, or from a file of actions on standard input."""
 
     task: int | None = None
-    """Index of the task; otherwise one is drawn."""
+    """Index of the task, from 0; by default one is drawn at random."""
     seed: int | None = None
-    """Seed of the draw."""
+    """Seed of the random draw of a task."""
 
     def run(self) -> int:
         """Play until the episode or the input ends."""

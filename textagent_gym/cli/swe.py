@@ -13,25 +13,27 @@ from textagent_gym.errors import InvalidOptionError
 
 @dataclass(frozen=True, kw_only=True)
 class Swe:
-    """Make tasks of packages (build), fetch and test packages (fetch), or write tasks as rows of SWE-bench (rows)."""
+    """Make tasks from Python packages (build), download packages and run their tests (fetch), or write tasks as rows in
+    the form of SWE-bench (rows)."""
 
     what: tyro.conf.Positional[Literal["build", "fetch", "rows"]]
-    """build writes recipes of tasks; fetch makes the tasks that come with the suite playable without a network; rows
-    writes tasks in the form of SWE-bench, for its harness."""
+    """build writes recipes from which tasks are made; fetch makes the suite's own tasks playable without a network;
+    rows writes tasks in the form of SWE-bench, for its harness."""
     packages: tuple[str, ...] = ("all",)
-    """Names of packages, paths of folders with a repository of your own, or all."""
+    """Names of packages, or paths of folders with a repository of your own; all for every package of the suite."""
     count: int = 10
-    """Recipes for each package, or rows at most."""
+    """Number of recipes per package (build), or largest number of rows (rows)."""
     out: Path | None = None
-    """File of recipes (build); what it holds already is kept, and a build that was stopped goes on. Or file of rows."""
+    """File of recipes (build) or of rows (rows). A build keeps the recipes in the file; a stopped one resumes."""
     sandbox: str = "auto"
-    """Where the tests run."""
+    """Sandbox that the tests run in: auto (the first available one that keeps what runs there in), bubblewrap, docker,
+    podman, ray or process."""
     split: str = "train"
     """Split of the tasks (rows)."""
     mutants: int = 1
-    """Mistakes in each task (rows)."""
+    """Number of mistakes in each task (rows)."""
     base: str = ""
-    """Image with bash, git and Python 3.11 or later, from which Docker builds an image for each row (rows)."""
+    """Image with bash, git and Python 3.11 or later, from which Docker builds one image per row (rows); empty: none."""
 
     def run(self) -> int:
         """Fetch, test and build."""

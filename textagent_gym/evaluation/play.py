@@ -22,7 +22,7 @@ class Turn:
 
     Attributes:
         observation: what the agent read.
-        action: its answer.
+        action: the agent's answer.
         reward: reward of the action.
         valid: whether the world understood the action and it was applicable.
     """
@@ -40,11 +40,11 @@ class Episode:
     Attributes:
         beginning: `info` of the reset.
         turns: every turn, in order.
-        last_observation: what the world answered to the last action.
+        last_observation: the world's answer to the last action.
         info: `info` of the last step, or of the reset if there was none.
         terminated: whether the world ended, solved or lost.
         truncated: whether the turn budget ran out, or the world broke.
-        stopped: whether the agent could not go on while the world had not ended.
+        stopped: whether the agent could not continue while the world had not ended.
         seconds: time that the episode took.
     """
 

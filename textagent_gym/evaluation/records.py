@@ -30,13 +30,14 @@ class EpisodeRecord:
         seed: seed of the agent and of the environment's reset.
         actions: every action, in order.
         rewards: reward of each action.
-        success, terminated, truncated: how the environment ended the episode.
+        success, terminated, truncated: way in which the environment ended the episode.
         invalid_actions: number of actions that were not valid.
         task_type: sort of the task, in worlds that have several.
         score: the world's own measure at the end, 0 to 1; `None` where it has none, or none was kept.
         complexity: measurements of the task; `None` where none were kept.
-        broken: why the world broke, "" if it did not; such an episode counts neither as won nor as lost.
-        stopped: why the agent stopped before the environment ended the episode, such as "context"; "" if it did not.
+        broken: reason why the world broke, "" if it did not; such an episode counts neither as won nor as lost.
+        stopped: reason why the agent stopped before the environment ended the episode, such as "context"; "" if it did
+            not.
         observations: digest of everything that the agent read (see `digest`).
         seconds: time that the episode took.
         tokens: tokens that the agent's model wrote; `None` if they were not counted.
@@ -81,9 +82,9 @@ class Evaluation:
         seed: seed of each task's first episode; the next one has the next seed.
         tasks: number of tasks, from the first of the split on.
         repeats: episodes per task.
-        episodes: what was played, task by task.
+        episodes: records of the episodes, task by task.
         versions: versions of Python and of the packages that decide what happens in an episode.
-        details: what else is known of the agent: model, revision, prompt, sampling.
+        details: further facts about the agent: model, revision, prompt, sampling.
     """
 
     agent: str
@@ -227,7 +228,7 @@ def load(path: str | Path) -> Evaluation:
     """Read a result file.
 
     Raises:
-        InvalidOptionError: the file is another one, or a line of it is damaged.
+        InvalidOptionError: the file is not a result file of this format, or a line is damaged.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()

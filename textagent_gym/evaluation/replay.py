@@ -22,7 +22,7 @@ class Mismatch:
     Attributes:
         episode: position of the episode in the file, from 0; `None` for the file as a whole.
         task: id of its task; "" for the file as a whole.
-        what: what is different, in words.
+        what: description of the difference, in words.
     """
 
     episode: int | None

@@ -85,9 +85,9 @@ def write_report(
     """Write the page; it needs nothing outside itself, and everything that agents said is escaped.
 
     Args:
-        path: of the HTML file.
-        title: of the page.
-        rows: of the table.
+        path: path of the HTML file.
+        title: title of the page.
+        rows: rows of the table.
         notes: paragraphs under the title.
         images: names and PNG files.
         transcripts: episodes to read.

@@ -39,7 +39,7 @@ _START_SECONDS = 20.0
 
 
 class SandboxError(WorldBrokenError):
-    """A sandbox cannot be had on this machine, or has failed; the message says why and what to do."""
+    """A sandbox is not available on this machine, or has failed; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +47,12 @@ class Limits:
     """What commands may use at most, all together.
 
     Attributes:
-        memory: mebibytes.
-        processes: processes and threads at once.
-        cpus: CPUs, where control groups or an engine limit them.
+        memory: memory in mebibytes.
+        processes: number of processes and threads at once.
+        cpus: number of CPUs, where control groups or an engine limit them.
         disk: mebibytes that can be written.
-        files: files that can be made.
-        output: bytes of a command's output that are kept, half of its beginning and half of its end.
+        files: number of files that can be made.
+        output: bytes of a command's output that are kept, half from its beginning and half from its end.
     """
 
     memory: int = 1024
@@ -70,7 +70,7 @@ class Result:
     Attributes:
         output: standard output and error in the order in which they came.
         status: exit status; `None` where the shell ended or was ended.
-        timed_out: it ran out of time, and was ended with everything that it had started.
+        timed_out: whether it ran out of time, and was ended with everything that it had started.
     """
 
     output: str
@@ -83,9 +83,9 @@ class Question:
     """One question to a program of ours.
 
     Attributes:
-        message: what the program is asked.
+        message: bytes that the program is sent.
         timeout: seconds for the answer.
-        files: written over the tree for this question alone.
+        files: files written over the tree for this question alone.
     """
 
     message: bytes
@@ -99,7 +99,7 @@ class TreeChanges:
 
     Attributes:
         files: changed files; those that are gone come first.
-        left_out: what is not taken into account, and why: at most ten sentences for the agent to read.
+        left_out: at most ten sentences for the agent to read: what is not taken into account, and why.
     """
 
     files: Changes
@@ -112,7 +112,7 @@ class Sandbox(ABC):
     A tree is given as layers, folders of which the first hides the others; none of them is ever written to.
 
     Args:
-        limits: what commands may use.
+        limits: limits on what commands may use.
 
     Raises:
         SandboxError: this machine cannot have it.
@@ -145,9 +145,10 @@ class Sandbox(ABC):
         """A fresh tree and a fresh shell in it; what was there before is gone, processes included.
 
         Args:
-            layers: of the tree.
+            layers: layers of the tree.
             environment: variables of the shell.
-            image: of a container, which holds the tree below the layers at `ROOT`; only engines of containers have it.
+            image: image of a container, which holds the tree below the layers at `ROOT`; only engines of containers
+                have images.
 
         Raises:
             SandboxError: there are no images here, or not this one.
@@ -180,13 +181,13 @@ class Sandbox(ABC):
         Nothing carries over from one question to the next: no process, file, mount, shared memory or limit.
 
         Args:
-            layers: of the tree.
-            files: written over it.
+            layers: layers of the tree.
+            files: files written over the tree.
             program: file of the program, started as `python -P PROGRAM DESCRIPTOR ROOT FILTER`: the descriptor that it
                 answers on, the folder of the tree, and the `filter` for tested code as hexadecimal digits, "" where
                 there is none. It reads questions on standard input; see `converse` for the form. It sends an empty
                 message when it is ready, and, before it answers, ends all processes that the question has started.
-            questions: each of them taken, and asked, when the caller wants its answer.
+            questions: questions, each of them taken, and asked, when the caller wants its answer.
 
         Returns:
             an iterator over the answers, of 4 MiB at most; `None` where the time was up or the program has ended. It is
@@ -287,7 +288,7 @@ class ShellSandbox(Sandbox):
 
     @abstractmethod
     def _resume(self) -> None:
-        """Let the shell go on if it stands still."""
+        """Let the shell continue if it stands still."""
 
     def _end_shell(self) -> None:
         """End the shell and all that it has started."""

@@ -8,7 +8,7 @@ grades waits in a box of its own, whose first process it is, with a control grou
 about are mounted into that box by propagation.
 
 Where root runs the suite, all processes of a sandbox belong to a user whom nobody else is, with the layers of trees
-mounted as that user's (`mounts`; Linux 5.19). Where that cannot be had, they are root's as far as the kernel counts
+mounted as that user's (`mounts`; Linux 5.19). Where that is not available, they are root's as far as the kernel counts
 what users have; a warning says so.
 """
 
@@ -128,10 +128,10 @@ class _Supervisor:
         """Have something done.
 
         Args:
-            do: what.
-            descriptors: that go with it, after those of the sources.
+            do: name of the request.
+            descriptors: file descriptors that go with the request, after those of the sources.
             sources: files and folders of this machine that are to be mounted.
-            request: everything else.
+            request: further arguments of the request.
 
         Returns:
             the answer; bytes that came with it are its "data".

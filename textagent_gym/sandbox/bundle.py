@@ -10,8 +10,8 @@ def bundle(main: ModuleType, *needed: ModuleType) -> str:
     """A program for `python -c`: the modules that are needed, in this order, and then the main one.
 
     Args:
-        main: runs as `__main__`.
-        needed: can be imported by their full names; they import nothing else but the standard library.
+        main: module that runs as `__main__`.
+        needed: modules that can be imported by their full names; they import nothing else but the standard library.
     """
     sources = [(module.__name__, Path(module.__file__ or "").read_text(encoding="utf-8")) for module in needed]
     last = Path(main.__file__ or "").read_text(encoding="utf-8")

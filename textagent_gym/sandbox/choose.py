@@ -59,8 +59,8 @@ def make_sandbox(name: str = "auto", limits: Limits | None = None, *, images: bo
 
     Args:
         name: "auto" takes the first that this machine can have and that keeps an agent in.
-        limits: what commands may use.
-        images: it must be able to run trees that lie in images.
+        limits: limits on what commands may use.
+        images: whether it must be able to run trees that lie in images.
 
     Raises:
         SandboxError: this machine cannot have it; for "auto", it can have none that keeps an agent in.

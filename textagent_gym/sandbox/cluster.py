@@ -38,8 +38,8 @@ class RaySandbox(Sandbox):
     """See the module, and `Sandbox` for what it does.
 
     Args:
-        kind: of the sandbox on the other machine.
-        limits: what commands may use.
+        kind: kind of the sandbox on the other machine.
+        limits: limits on what commands may use.
 
     Raises:
         SandboxError: there is no Ray, no machine with a free CPU, or it cannot have such a sandbox.

@@ -68,9 +68,9 @@ class ContainerSandbox(ShellSandbox):
 
     Args:
         engine: "docker" (found by `DOCKER_HOST` and its like) or "podman" (by `CONTAINER_HOST`, or started).
-        limits: what commands may use.
-        image: with bash, git and Python 3.11 or later; `TEXTAGENT_SWE_IMAGE` by default, or else the official image of
-            the Python that runs here.
+        limits: limits on what commands may use.
+        image: image with bash, git and Python 3.11 or later; `TEXTAGENT_SWE_IMAGE` by default, or else the official
+            image of the Python that runs here.
 
     Raises:
         SandboxError: there is no such engine, or no such image.
@@ -186,8 +186,8 @@ class _Asked:
     Args:
         container: a fresh one.
         packed: the tree.
-        source: of the program.
-        filter: of system calls.
+        source: source of the program.
+        filter: filter of system calls, as hexadecimal digits.
     """
 
     def __init__(self, container: _Container, packed: bytes, source: str, filter: str) -> None:
@@ -269,10 +269,10 @@ class _Container:
     """A container that is running.
 
     Args:
-        engine: where.
-        limits: of it.
-        image: what it is made of.
-        own: the tree lies in the image, and is root's.
+        engine: client of the engine that runs the container.
+        limits: limits of the container.
+        image: image that the container is made of.
+        own: whether the tree lies in the image, and is root's.
     """
 
     def __init__(self, engine: docker.DockerClient, limits: Limits, image: str, *, own: bool) -> None:
@@ -502,7 +502,7 @@ def present(engine: docker.DockerClient, image: str) -> str:
     """The id of an image, pulled if it is not here.
 
     Raises:
-        SandboxError: it can be had nowhere.
+        SandboxError: it is available nowhere.
     """
     import docker.errors
 

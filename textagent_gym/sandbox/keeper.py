@@ -32,7 +32,7 @@ class Keeper:
     """Keeps a tree.
 
     Args:
-        root: of the tree.
+        root: root of the tree.
         user: number of the agent's user.
     """
 
@@ -108,7 +108,7 @@ class Keeper:
         return b'{"quiet": false}'
 
     def do_resume(self, data: bytes, request: Mapping[str, Any]) -> None:
-        """Let the shell go on."""
+        """Let the shell continue."""
         with self.as_user(), contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGCONT)
 
@@ -122,7 +122,7 @@ class Covered:
     """Files that lie over a tree for a while.
 
     Args:
-        root: of the tree, which nobody else writes to.
+        root: root of the tree, which nobody else writes to.
     """
 
     def __init__(self, root: str) -> None:

@@ -21,7 +21,7 @@ class ControlGroup:
     """A control group of version 1 or 2 with the limits set, or none (`folders` is empty).
 
     Attributes:
-        folders: of the group; a process joins by writing to `cgroup.procs` in each.
+        folders: folders of the group; a process joins by writing to `cgroup.procs` in each.
     """
 
     def __init__(self, limits: Limits) -> None:

@@ -1,7 +1,7 @@
 """Mounts of folders under another owner: what root owns here belongs to a sandbox's own user there.
 
-With this, code in a sandbox that root has started runs as a user who is nobody outside of it, and still finds a tree
-that it may change. It takes Linux 5.19 and a file system with idmapped mounts (ext4, xfs, btrfs, tmpfs from 6.3).
+With this, code in a sandbox that root has started runs as a user who is nobody outside the sandbox, and still finds a
+tree that it may change. It takes Linux 5.19 and a file system with idmapped mounts (ext4, xfs, btrfs, tmpfs from 6.3).
 """
 
 from __future__ import annotations

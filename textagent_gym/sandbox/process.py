@@ -178,7 +178,7 @@ class ProcessSandbox(ShellSandbox):
     def ask(
         self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Iterable[Question]
     ) -> Iterator[bytes | None]:
-        """See `Sandbox.ask`; what a question has started may go on until the last one is answered."""
+        """See `Sandbox.ask`; what a question has started may continue until the last one is answered."""
         self._quiet()
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         root = folder / "testbed"

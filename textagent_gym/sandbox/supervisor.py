@@ -137,10 +137,10 @@ def make_system(request: dict[str, Any], sources: list[str | int]) -> None:
 
 
 class Slot:
-    """A tree: layers below, and what is written on a temporary file system of a limited size, which holds all of it.
+    """A tree: layers below, and a temporary file system of a limited size above, which holds all that is written.
 
     Args:
-        name: of its folder.
+        name: name of its folder.
     """
 
     def __init__(self, name: str) -> None:
@@ -151,9 +151,9 @@ class Slot:
         """Mount the tree afresh.
 
         Args:
-            sources: of the layers, the first of which hides the others.
-            size: bytes that can be written.
-            files: files that can be made.
+            sources: sources of the layers, the first of which hides the others.
+            size: number of bytes that can be written.
+            files: number of files that can be made.
         """
         self.layers = []
         mount_space(self.name, size, files)
@@ -285,7 +285,7 @@ def quiet(pid: int) -> bool:
     """End every process of a box but the first, which stands still from then on.
 
     That one is stopped, then all others are killed by one call that no fork escapes, and then nobody is left who could
-    have let it go on: so if it still stands still, it has since it was stopped.
+    have let it continue: so if it still stands still, it has since it was stopped.
 
     Returns:
         whether it worked; if not, the box is to be ended.
@@ -360,7 +360,7 @@ class Supervisor:
     """Answers requests; the name of each is that of a method.
 
     Args:
-        line: where they come from.
+        line: socket that the requests come from.
     """
 
     def __init__(self, line: socket.socket) -> None:
@@ -466,7 +466,7 @@ class Supervisor:
         return {"quiet": quiet(request["pid"])}
 
     def do_resume(self, request: dict[str, Any]) -> None:
-        """Let the first process of a box go on."""
+        """Let the first process of a box continue."""
         if first := first_process(request["pid"]):
             _signal(first, signal.SIGCONT)
 

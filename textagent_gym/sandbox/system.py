@@ -1,6 +1,6 @@
 """What is seen of this machine in bubblewrap: what Python, git, bash and the basic programs need, and nothing else.
 
-In particular no package of any Python, so that nobody finds the repository that is to be repaired, or a copy of it.
+In particular no package of any Python, so that nobody finds the repository that is to be repaired, or a copy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LIBRARIES = ("lib", "lib32", "lib64", "libx32")
 _PACKAGES = ("*-packages", "_bundled", "python-wheels")
 """Folders of installed packages, or of archives of them."""
 _FOREIGN = (*_PACKAGES, "python*", "pypy*", "node_modules", "ruby*", "R", "jvm", "conda*", "cmake", "pkgconfig")
-"""Folders beside libraries that are none."""
+"""Folders beside libraries that are not libraries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class System:
     Attributes:
         sources: files and folders of this machine, by place.
         links: targets by place.
-        hidden: folders that are empty, in what is seen otherwise.
+        hidden: folders that are shown empty, in what is seen otherwise.
     """
 
     sources: dict[str, Path] = field(default_factory=dict)
@@ -95,7 +95,7 @@ def system(tools: Path) -> System:
 
 
 def _show_libraries(found: System, folder: Path) -> None:
-    """The libraries of a folder: all of it where they lie in it, else those of this kind of machine."""
+    """The libraries of a folder: the whole folder where they lie right in there, else those of this kind of machine."""
     if not os.path.isdir(folder):
         return
     if os.path.exists(folder / "libc.so.6"):

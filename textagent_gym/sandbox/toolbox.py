@@ -54,9 +54,9 @@ def variables(environment: Mapping[str, str], *, home: str, root: str, tools: st
     """Environment variables of every command.
 
     Args:
-        environment: of the caller; it wins, but for what must be importable.
+        environment: variables of the caller; they win, but for what must be importable.
         home: folder for what is temporary.
-        root: of the tree.
+        root: root of the tree.
         tools: folder with `packages`, the toolbox, and with `bin/python`.
     """
     importable = [environment.get("PYTHONPATH", ""), f"{tools}/packages"]

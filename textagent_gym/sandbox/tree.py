@@ -45,8 +45,8 @@ class Tree:
     """A tree that is being read. Folders and files that nobody may read are opened for a while where that is possible.
 
     Args:
-        root: of the tree.
-        inside: its name for whoever made it, so that links which begin with it are understood.
+        root: root of the tree.
+        inside: name of the root for whoever made the tree, so that links which begin with that name are understood.
         skip: names of files and folders that are not looked at.
     """
 
@@ -144,7 +144,7 @@ class Tree:
 
         Args:
             top: path of the folder, "" for the root.
-            visit: is called with the path and descriptor of each folder.
+            visit: function that is called with the path and descriptor of each folder.
         """
         waiting = [top]
         while waiting and not self.is_late():
@@ -190,11 +190,11 @@ class Tree:
                     yield entry.name
 
     def content(self, path: str, room: int) -> bytes | None:
-        """Of a plain file, or `None` if it is none, cannot be read or is too large.
+        """Content of a plain file, or `None` if it is not a plain file, cannot be read or is too large.
 
         Args:
-            path: of the file.
-            room: bytes that are left for all.
+            path: path of the file.
+            room: number of bytes that are left for all files.
         """
         try:
             descriptor = self.open(path, _FILE)
@@ -265,8 +265,8 @@ class Reading:
     """Collects the changes of a tree: first what has gone, then files that the tree had, then new ones.
 
     Args:
-        tree: where content is read.
-        is_known: whether the tree had a plain file at a path.
+        tree: tree whose content is read.
+        is_known: function that says whether the tree had a plain file at a path.
     """
 
     def __init__(self, tree: Tree, is_known: Callable[[str], bool]) -> None:
@@ -318,8 +318,8 @@ class Reading:
         """Take what a link leads to as what lies at a path.
 
         Args:
-            path: where it appears.
-            source: where the link is.
+            path: path at which the content appears.
+            source: path of the link.
             around: the folders whose links are being followed.
         """
         found = self.tree.resolve(source)

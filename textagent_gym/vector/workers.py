@@ -290,7 +290,7 @@ class Workers:
                 error = WorkerError(f"{message}, {worker.deaths} times in a row" if hopeless else message, slot)
                 self._done.append((slot, Failure(error, str(error))))
         if worker.starting and hopeless:
-            worker.starting = False  # Another one is started when something is asked of it.
+            worker.starting = False  # Another one is started at the next request.
             return
         if again:
             worker.queue.append((again, _pickled(again)))

@@ -18,8 +18,8 @@ class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
 
     Args:
         env: any environment whose base is a `TextEnv` that can list its admissible actions.
-        template: with `{actions}` where the list goes.
-        separator: between two actions.
+        template: text that is appended, with `{actions}` where the list goes.
+        separator: text between two actions.
         leave_out: beginnings of actions that are not listed, such as the world's `idle_actions`.
 
     Raises:

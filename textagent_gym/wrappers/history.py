@@ -50,8 +50,9 @@ class HistoryText(_Remembering, RecordConstructorArgs):
 
     Args:
         env: a text environment.
-        turns: keep the last so many turns; `None` for all. The first observation, which states the goal, always stays.
-        prompt: before each action.
+        turns: number of turns that are kept, the last ones; `None` for all. The first observation, which states the
+            goal, always stays.
+        prompt: text before each action.
 
     Raises:
         InvalidOptionError: `turns` is less than 1, or the environment's observations are not text.

@@ -33,9 +33,9 @@ class ObservationLimit(TextWrapper, RecordConstructorArgs):
 
     Args:
         env: a text environment.
-        characters: of an observation at most, the notice not counted; `None` for no limit.
-        tokens: of an observation at most, the notice not counted; `None` for no limit.
-        tokenizer: what counts the tokens: a function from a text to something with a length (`tokenizer.tokenize`,
+        characters: largest number of characters per observation, the notice not counted; `None` for no limit.
+        tokens: largest number of tokens per observation, the notice not counted; `None` for no limit.
+        tokenizer: counter of the tokens: a function from a text to something with a length (`tokenizer.tokenize`,
             `encoding.encode`), a tokenizer of `transformers`, or the name of one: a folder with a `tokenizer.json`, or
             a model of the Hugging Face hub. `None` counts words. Only a name survives in a spec as JSON.
 

@@ -24,7 +24,7 @@ class ActionParser(TextWrapper, RecordConstructorArgs):
         env: a text environment.
         parser: "tag" (`<action>...</action>`), "last-line", "react" (`Action: ...`), a regular expression with one
             group, whose last match counts, or a function that returns the action or `None`.
-        hint: what an answer without an action is told; "" for the world's own reply. By default a sentence that
+        hint: reply to an answer without an action; "" for the world's own reply. By default a sentence that
             states the format, and the world's own reply for patterns and functions.
 
     Raises:

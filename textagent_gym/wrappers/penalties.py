@@ -16,7 +16,7 @@ class InvalidActionPenalty(TextWrapper, RecordConstructorArgs):
 
     Args:
         env: any environment that tells `info["valid_action"]`; where it does not, nothing is taken.
-        penalty: at least 0.0.
+        penalty: amount taken from the reward, at least 0.0.
 
     Raises:
         InvalidOptionError: the penalty is negative or not finite.

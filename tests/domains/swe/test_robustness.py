@@ -80,7 +80,7 @@ def function_call(name: str, arguments: object, style: int) -> str:
 
 FUNCTIONS = st.builds(
     function_call,
-    st.sampled_from(TOOLS["all"][:-1]) | ODD,
+    st.sampled_from([tool.name for tool in TOOLS["all"][:-1]]) | ODD,
     st.dictionaries(PARAMETERS | ODD, VALUES, max_size=4) | VALUES,
     st.integers(0, 2),
 )

@@ -27,7 +27,7 @@ def download(
         folder: folder to write into, made if it is not there; by default the one that upstream downloads to, which
             environments look into by themselves.
         url: address of the release's archive; upstream's own by default.
-        progress: called with the bytes fetched so far and their number, or 0 if that is not known.
+        progress: called with the number of bytes fetched so far and that of all bytes, or 0 if that is not known.
 
     Returns:
         a line for each split: the number of games, and whether they are those that the engine was compared on; and

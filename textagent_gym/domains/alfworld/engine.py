@@ -45,7 +45,7 @@ class State:
     """Where everything is. `copy` takes about a microsecond.
 
     Attributes:
-        place: where the agent is.
+        place: number of the place where the agent is.
         held: number of the object in the agent's hand, or -1.
         opened: receptacles that are open, as bits.
         contents: objects in each receptacle.

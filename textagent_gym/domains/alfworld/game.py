@@ -50,7 +50,7 @@ class Goal:
         objects: the objects that will do.
         receptacles: the receptacles that will do ("place").
         count: objects needed in one receptacle ("place").
-        conditions: what each of them must have become.
+        conditions: conditions that each of the objects must have taken on.
     """
 
     kind: Literal["place", "hold", "light"]
@@ -72,11 +72,11 @@ class Game:
     """A game. Immutable, so it can be shared between threads and environments.
 
     Attributes:
-        id: of the task.
-        task: its words.
+        id: id of the task.
+        task: words of the task.
         dialect: "move" (`move X to Y`, releases 2.1.2 and later) or "put" (`put X in/on Y`, release 2.1.1).
-        receptacles: their names.
-        objects: their names.
+        receptacles: names of the receptacles.
+        objects: names of the objects.
         places: place of each receptacle; several can be at one.
         start: place where the agent begins.
         openable: receptacles that can be opened, as bits.
@@ -89,7 +89,7 @@ class Game:
             the keys are "pickup", "clean", "hot", "cool", "light", "sliced", "knife", "receptacle".
         inside: objects within an object, by object.
         marked: objects that are clean, hot, cool or sliced at the beginning, by condition.
-        goals: all must hold.
+        goals: goals, all of which must hold.
         walkthrough: upstream's plan, if the file has one.
     """
 
@@ -141,9 +141,9 @@ def read_game(
     Args:
         data: the content of a `game.tw-pddl`: "pddl_problem", "grammar" and, if there is one, "walkthrough".
         game_id: id of the task.
-        dialect: to speak; by default the file's own.
-        shuffle: number the things of a kind in an order drawn with this seed instead of downward by name, as
-            `AlfredDemangler(shuffle=True)` does.
+        dialect: dialect to speak; by default the file's own.
+        shuffle: seed of the order in which the things of a kind are numbered, as `AlfredDemangler(shuffle=True)` does;
+            `None` numbers them downward by name.
 
     Raises:
         GameFormatError: it is no game that the native engine can play.

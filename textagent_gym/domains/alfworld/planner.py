@@ -3,7 +3,7 @@
 Three things keep the search small, and none of them loses a shortest plan:
 
 1. *What can matter.* Only objects that a goal could use are ever taken, nothing is closed, and a receptacle is opened
-   only to take a useful object out of it, or to put into it what is held.
+   only to take a useful object out, or to put in what is held.
 2. *Places that look alike are alike.* One can go from anywhere to anywhere in one action, so two places whose
    receptacles are equal in everything that matters can be exchanged. Only one of them is visited, and two states that
    differ by such an exchange are one.
@@ -53,7 +53,7 @@ def solve(state: State, *, budget: int = BUDGET) -> Plan | None:
     """A shortest way to win from a state, or `None` where the goal is out of reach.
 
     Args:
-        state: where to begin.
+        state: state to begin in.
         budget: number of states to expand before the proof of shortness is given up.
 
     Raises:

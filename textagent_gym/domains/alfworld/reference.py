@@ -55,7 +55,7 @@ def upstream_content(content: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a `game.tw-pddl` for a generated game, with the domain and the grammar of the `alfworld` package.
 
     Args:
-        content: of the game: "pddl_problem", "task", "walkthrough", "solvable".
+        content: content of the game: "pddl_problem", "task", "walkthrough", "solvable".
 
     Raises:
         MissingDependencyError: ALFWorld is not installed.

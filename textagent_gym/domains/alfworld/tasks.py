@@ -96,7 +96,7 @@ class RoomTasks(GeneratedTasks[RoomSpec, Game]):
     """Generated rooms. A room belongs to one split only, by its content.
 
     Args:
-        spec: what is asked for.
+        spec: properties of the rooms that are asked for.
         dialect: "move" or "put".
     """
 

@@ -62,8 +62,8 @@ def folders_of_tests(files: Iterable[str], sources: str | None = None) -> frozen
     folder with a test in it. A folder that only has such a name holds code.
 
     Args:
-        files: of the repository.
-        sources: folder of its code; `None` if nobody knows.
+        files: files of the repository.
+        sources: folder of the repository's code; `None` if it is not known.
 
     >>> files = ["a/x.py", "a/testing/y.py", "a/tests/io/test_x.py", "checks/test_y.py", "test_z.py"]
     >>> sorted(folders_of_tests(files, "a"))
@@ -88,7 +88,7 @@ def is_test(name: str, folders: Collection[str]) -> bool:
     """A file of a repository belongs to its tests.
 
     Args:
-        name: of the file.
+        name: path of the file.
         folders: `folders_of_tests` of the repository.
     """
     return (
@@ -111,9 +111,10 @@ def source_changes(
     folder that stays.
 
     Args:
-        changes: of the agent.
-        test_files: of the task, hidden ones included.
-        tree_files: of the task's own tree; `None` if nobody knows, and then whatever is named like a test is one.
+        changes: changes of the agent.
+        test_files: test files of the task, hidden ones included.
+        tree_files: files of the task's own tree; `None` if they are not known, and then whatever is named like a test
+            is one.
         sources: folder of the code, which lets tests be known by where they are.
 
     >>> changes = {"a.py": b"", "tests/b.py": b"", "conftest.py": b"", ".git/HEAD": b"", "a_test.py": b""}

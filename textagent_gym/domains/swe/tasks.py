@@ -29,11 +29,11 @@ class RepairComplexity(Complexity):
     """What was measured in a repository and its repair.
 
     Attributes:
-        files: that the repair changes.
-        hunks: places that it changes.
-        lines: that it takes out or puts in.
-        chance: in 0..1 that somebody is paid, in one grading, who forges the answers to the hidden tests and knows
-            everything but the right ones; see `hidden.judge`.
+        files: number of files that the repair changes.
+        hunks: number of places that the repair changes.
+        lines: number of lines that the repair takes out or puts in.
+        chance: chance in 0..1 that somebody is paid, in one grading, who forges the answers to the hidden tests and
+            knows everything but the right ones; see `hidden.judge`.
     """
 
     files: int
@@ -47,7 +47,7 @@ class RepairTask(Task):
     """A repository to repair.
 
     Attributes:
-        problem: what the agent is told.
+        problem: description of the problem that the agent is given.
         fail_to_pass, pass_to_pass: ids of tests.
     """
 

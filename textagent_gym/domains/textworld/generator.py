@@ -58,7 +58,7 @@ class BuiltGame:
 
     Attributes:
         story: the `.z8` file's bytes, the same on every machine.
-        logic: what holds, and what can be done.
+        logic: facts that hold, and actions that can be done.
         solution: a shortest way to win.
         complexity: measured difficulty.
         objective: the goal as TextWorld words it, every step told.
@@ -295,8 +295,8 @@ _BRIEF = {
 def _brief(game: Any) -> str:
     """The goal without the way to it, in one sentence, from the quests that must be completed.
 
-    A quest is completed once its condition has held after a turn, whatever becomes of it later. Where there are several
-    they need never hold together, and the sentence says so.
+    A quest is completed once its condition has held after a turn, whether or not it still holds later. Where there are
+    several they need never hold together, and the sentence says so.
     """
     names = {name: info.name or name for name, info in game.infos.items()}
     wishes: list[tuple[str, str]] = []

@@ -33,8 +33,8 @@ class Action:
         needs: facts that must hold.
         removes: facts that stop holding.
         adds: facts that begin to hold.
-        command: what a player types.
-        event: what Inform calls it in a trace, in lower case.
+        command: text that a player types.
+        event: name that Inform gives it in a trace, in lower case.
         terms: number of preconditions of the rule, by which TextWorld tells apart actions of the same event.
         also: facts that the compiled game wants in addition, though TextWorld's rule does not: without them it only
             says what is missing.
@@ -357,7 +357,7 @@ def _ground(game: Any) -> GameLogic:
 
     names = {name: info.name or name for name, info in game.infos.items()}
     # TextWorld lists "prepare meal" as admissible for any part of a recipe, however it was cut and cooked; the compiled
-    # game wants all of it, and as the cookbook says.
+    # game wants the whole recipe, and as the cookbook says.
     prepared = mask(_prepared(start))
     ingredients = sum(1 for fact in start if fact[0].startswith("ingredient_"))
     idle = {f"make/recipe/{some}" for some in range(1, ingredients)}

@@ -62,7 +62,7 @@ def solve(logic: GameLogic, state: int | None = None, *, budget: int = BUDGET) -
 
     Args:
         logic: logic of the game.
-        state: where to begin.
+        state: state to begin in.
         budget: number of states to expand before the proof of shortness is given up.
 
     Raises:

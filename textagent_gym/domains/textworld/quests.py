@@ -1,9 +1,9 @@
 """Quests that are as long as they look, grown backwards from their goal.
 
-TextWorld draws a chain of actions backwards at random. In a large world most of it is walking about, and the way from
-its beginning to its end is short. Here a step back is only taken if the shortest solution becomes longer by it. It
-never becomes longer by more than one action (the one that leads back to where the step came from), so a chain of `n`
-such steps has a shortest solution of exactly `n` actions.
+TextWorld draws a chain of actions backwards at random. In a large world most of these are walking about, and the way
+from the beginning of the chain to its end is short. Here a step back is only taken if it makes the shortest solution
+longer. It never makes that longer by more than one action (the one that leads back to where the step came from), so a
+chain of `n` such steps has a shortest solution of exactly `n` actions.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def grow_quests(world: Any, kb: Any, rng: Any, shape: QuestShape) -> list[Any] |
         world: a `textworld` world without objects; those that the quests need are put into it.
         kb: TextWorld's knowledge base.
         rng: a `numpy.random.RandomState`.
-        shape: of the quests.
+        shape: shape of the quests.
     """
     search = _Search(kb, rng, shape)
     for remaining in range(shape.parallel, 0, -1):

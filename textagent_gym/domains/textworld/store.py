@@ -45,9 +45,9 @@ class StoredGame:
     Attributes:
         story: path of the `.z8` file.
         logic: `None` for a game of one's own without a `.json` file.
-        planner: knows the distance to the goal; `None` without a logic.
+        planner: planner that knows the distance to the goal; `None` without a logic.
         solution: commands of a shortest solution, empty without a logic.
-        complexity: measured.
+        complexity: measured difficulty.
         objective: the goal as the game words it; `None` where it is not known apart from the opening text.
         brief: the goal in one sentence; `None` where it is not known.
         content: hash of the world and the goal, equal for equal games; `None` where it is not known.

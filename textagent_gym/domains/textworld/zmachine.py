@@ -65,9 +65,9 @@ class Reply:
     Attributes:
         raw: the interpreter's output, trace included.
         events: Inform's actions that succeeded, in order, such as "opening the chest".
-        won: the story ended well.
-        lost: the story ended badly.
-        meddled: an action about the program ran, or it asks a question about itself: take the turn back.
+        won: whether the story ended well.
+        lost: whether the story ended badly.
+        meddled: whether an action about the program ran, or it asks a question about itself: take the turn back.
     """
 
     raw: str
@@ -171,7 +171,7 @@ class ZMachine:
 
         Args:
             story: path of a `.z8` file; the same path must always hold the same story.
-            trace: the story was made by TextWorld and can report the actions that run.
+            trace: whether the story was made by TextWorld and can report the actions that run.
 
         Raises:
             GenerationError: the file is no story that the interpreter can play.

@@ -47,9 +47,9 @@ class Repair:
     """A change of one place in a piece of code.
 
     Attributes:
-        start, end: which characters are replaced.
-        text: what stands there then.
-        weight: how likely it is that it undoes a mistake, beside other repairs of the same function.
+        start, end: range of the characters that are replaced.
+        text: text that is put in.
+        weight: likelihood that it undoes a mistake, beside other repairs of the same function.
     """
 
     start: int

@@ -44,7 +44,7 @@ class Expectation:
 def expectations(statement: str) -> tuple[Expectation, ...]:
     """What a statement says should hold; nothing where it says so in other words.
 
-    >>> expectations("... in the comments:\\n\\n    assert f(1) == 2\\n    # assert 3 == 2\\n\\nFind the cause of it.")
+    >>> expectations("... in the comments:\\n\\n    assert f(1) == 2\\n    # assert 3 == 2\\n\\nFind the cause.")
     (Expectation(line='assert f(1) == 2', outcome=('assert 3 == 2',)),)
     """
     body = _BODY.search(statement)
@@ -82,9 +82,9 @@ class Tried:
     """A repair with which the visible tests pass.
 
     Attributes:
-        candidate: which.
-        share: of the problem that is gone.
-        value: how likely it was before.
+        candidate: the repair.
+        share: share of the problem that is gone.
+        value: likelihood of the repair before it was tried.
     """
 
     candidate: Candidate
@@ -97,10 +97,10 @@ class Searcher:
     """Plays one episode; see the module. It may also watch somebody else play, and be asked at any time.
 
     Args:
-        action_format: in which it speaks.
-        turns: that it takes at most.
-        attempts: commands that try repairs, at most.
-        seconds: that a command may take, of which the programs use two thirds.
+        action_format: format of its actions.
+        turns: largest number of turns that it takes.
+        attempts: largest number of commands that try repairs.
+        seconds: seconds that a command may take, of which the programs use two thirds.
     """
 
     action_format: ActionFormat = "bash"
@@ -215,7 +215,7 @@ def _answer(said: str) -> dict[str, Any]:
 
 
 def _rows(answer: dict[str, Any], name: str, kinds: tuple[type, ...]) -> list[list[Any]]:
-    """A table in an answer; rows that are none are left out."""
+    """A table in an answer; what is not a row of these kinds is left out."""
     rows = answer.get(name)
     found = [row for row in rows if isinstance(row, list) and len(row) == len(kinds)] if isinstance(rows, list) else []
     return [row for row in found if all(isinstance(value, kind | int) for value, kind in zip(row, kinds, strict=True))]

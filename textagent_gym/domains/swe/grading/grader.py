@@ -30,10 +30,10 @@ class Grade:
 
     Attributes:
         repaired: hidden tests that failed and pass now, with other input too.
-        missing: those that do not.
+        missing: hidden tests that failed and still do.
         broken: tests that passed before and do not now; empty where they were not run because nothing was repaired.
-        forged: why what the sandbox said cannot be true, or "".
-        timed_out: the tests did not end in time.
+        forged: reason why what the sandbox said cannot be true, or "".
+        timed_out: whether the tests did not end in time.
     """
 
     repaired: tuple[str, ...] = ()
@@ -64,10 +64,10 @@ def grade(sandbox: Sandbox, layers: Sequence[Path], changes: Changes, exam: Exam
     """Grade what an agent has made of a tree.
 
     Args:
-        sandbox: whose kind of sandbox is used; the agent's own tree is not.
-        layers: of the task's tree, with the mistakes and without hidden tests.
-        changes: of the agent, those that count.
-        exam: what is asked, and the right answers.
+        sandbox: sandbox whose kind is used; the agent's own tree is not.
+        layers: layers of the task's tree, with the mistakes and without hidden tests.
+        changes: the agent's changes, those that count.
+        exam: questions, and the right answers.
     """
     tests = exam.tests
     if not changes:

@@ -1,4 +1,4 @@
-"""Run in a sandbox: pytest on some files, or probes (see `hidden`), and what the tested code says of it.
+"""Run pytest on some files, or probes (see `hidden`), in a sandbox, and report what the tested code says.
 
     python -P runner.py DESCRIPTOR ROOT FILTER < requests
 
@@ -54,8 +54,8 @@ class Reporter:
     """Runs the tests that are wanted, and collects what each of them did.
 
     Args:
-        wanted: their ids; `None` for all.
-        explain: keep messages of failures.
+        wanted: ids of the tests; `None` for all.
+        explain: whether messages of failures are kept.
     """
 
     def __init__(self, wanted: list[str] | None, *, explain: bool) -> None:
@@ -311,9 +311,9 @@ def supervise(request: dict[str, Any], root: str, filter: bytes, private: list[i
     """Do what is asked in a process of its own, and return what that says; `TIMED_OUT` where its time is up.
 
     Args:
-        request: what to do.
-        root: of the repository.
-        filter: of system calls.
+        request: description of what to do.
+        root: root of the repository.
+        filter: filter of system calls.
         private: file descriptors that the other process must not have.
     """
     ours, theirs = os.pipe()
@@ -365,7 +365,7 @@ def clean_up() -> None:
 
 
 def answer_one(requests: int, kept: int, root: str, filter: bytes, private: list[int]) -> None:
-    """Read one request, and write what is said of it to a file that is kept; nothing at the end of all requests."""
+    """Read one request, and write the answer to a file that is kept; write nothing at the end of all requests."""
     head = _read(requests, 8 + _NONCE)
     if len(head) < 8 + _NONCE:
         return

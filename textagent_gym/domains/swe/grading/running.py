@@ -29,12 +29,12 @@ class TestRun:
     Attributes:
         passed: tests that passed in all phases.
         failed: tests that ran and did not.
-        messages: of the failed ones.
-        forged: why the report cannot be a report of pytest's, or "".
-        timed_out: it did not end in time.
+        messages: messages of the failed tests.
+        forged: reason why the report cannot be a report of pytest's, or "".
+        timed_out: whether the run did not end in time.
     """
 
-    __test__ = False  # It is none, whatever pytest thinks of its name.
+    __test__ = False  # It is not a test, whatever pytest thinks of its name.
 
     passed: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
@@ -47,8 +47,8 @@ def question(request: Mapping[str, Any], files: Changes | None = None) -> Questi
     """A request to the runner, which names its `seconds`.
 
     Args:
-        request: see `runner.KINDS` for what there is.
-        files: written over the tree for it alone.
+        request: request of one of the kinds in `runner.KINDS`.
+        files: files written over the tree for this request alone.
     """
     return Question(json.dumps(request).encode(), request["seconds"] + _SPARE, files or {})
 
@@ -65,12 +65,12 @@ def ask_for_tests(
     """The question what becomes of some tests.
 
     Args:
-        tests: their ids; `None` for all in `test_files`.
-        test_files: where they are.
+        tests: ids of the tests; `None` for all in `test_files`.
+        test_files: files of the tests.
         paths: folders that are importable, below the root.
-        maxfail: stop after so many failures; 0 for never. Only with `explain`.
-        explain: say in messages what an assertion was about, which takes longer.
-        seconds: for all tests.
+        maxfail: number of failures after which the run stops; 0 for no limit. Only with `explain`.
+        explain: whether messages say what an assertion was about, which takes longer.
+        seconds: seconds for all tests together.
     """
     request = {
         "kind": "tests",
@@ -88,8 +88,8 @@ def read_run(answer: bytes | None, asked: Sequence[str] | None = None) -> TestRu
     """The answer to `ask_for_tests`.
 
     Args:
-        answer: of the sandbox.
-        asked: ids of the tests; `None` if all were.
+        answer: answer of the sandbox.
+        asked: ids of the tests that were asked for; `None` if all were.
     """
     if answer is None or answer == TIMED_OUT:
         return TestRun(timed_out=True)
@@ -121,10 +121,10 @@ def run_tests(
     """Run all tests in some files of a tree, in a fresh sandbox; see `ask_for_tests`.
 
     Args:
-        sandbox: whose kind of sandbox is used.
-        layers: of the tree.
-        files: written over it.
-        test_files, paths, maxfail, explain, seconds: see `ask_for_tests`.
+        sandbox: sandbox whose kind is used.
+        layers: layers of the tree.
+        files: files written over the tree.
+        test_files, paths, maxfail, explain, seconds: arguments of `ask_for_tests`.
     """
     asked = ask_for_tests(None, test_files=test_files, paths=paths, maxfail=maxfail, explain=explain, seconds=seconds)
     (answer,) = sandbox.ask(layers, files, program=RUNNER, questions=[asked])

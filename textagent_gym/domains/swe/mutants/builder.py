@@ -52,10 +52,10 @@ def build(
 
     Args:
         repository: the package.
-        sandbox: to run the tests in.
-        count: recipes to make at most.
+        sandbox: sandbox that the tests run in.
+        count: largest number of recipes to make.
         known: keys of recipes that exist already; they are passed over without running anything.
-        accept: says whether a recipe makes a task that is served; see `assembly.is_servable`.
+        accept: function that says whether a recipe makes a task that is served; see `assembly.is_servable`.
         progress: called with each new recipe.
     """
     recipes: list[Recipe] = []

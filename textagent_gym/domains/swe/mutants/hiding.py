@@ -14,8 +14,9 @@ def hide(source: str, functions: Collection[str]) -> str:
     """A test file without some of its tests.
 
     Args:
-        source: of the file.
-        functions: what is cut out: "test_a", or "TestB::test_c" for a method; where it is inherited, by its name.
+        source: source of the file.
+        functions: names of the tests that are cut out: "test_a", or "TestB::test_c" for a method; where it is
+            inherited, by its name.
     """
     lines = source.splitlines(keepends=True)
     for node, is_last in sorted(_cut(source, functions), key=lambda item: -item[0].lineno):
@@ -28,8 +29,8 @@ def hide_with_tables(source: str, functions: Collection[str], rows: Sequence[Map
     """The same, without what only these tests read, and without some rows of the tables that others read as well.
 
     Args:
-        source: of the file.
-        functions: see `hide`.
+        source: source of the file.
+        functions: names of the tests that are cut out, as in `hide`.
         rows: parameters of tests that fail, as texts of literals.
     """
     read = {name for node, _ in _cut(source, functions) for name in _names(node)}
@@ -153,7 +154,7 @@ def _without_rows(source: str, tables: Collection[str], rows: Sequence[Mapping[s
     text = data.decode()
     try:
         ast.parse(text)
-    except SyntaxError:  # Parentheses around a row are no part of it.
+    except SyntaxError:  # Parentheses around a row do not belong to the row.
         return source
     return text
 

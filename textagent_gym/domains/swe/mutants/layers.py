@@ -46,10 +46,10 @@ def write_tree(repository: Repository, code: Mapping[str, str], tests: Mapping[s
     """Write the layer of a task's code and tests.
 
     Args:
-        repository: as it should be.
+        repository: repository as it should be.
         code: files with mistakes in them, by path.
         tests: test files without hidden tests, by path.
-        folder: of the layer.
+        folder: folder of the layer.
     """
     root = repository.root
     files: dict[str, bytes] = {

@@ -30,9 +30,9 @@ class Mutation:
     """A change of one place in a file.
 
     Attributes:
-        kind: what was done; a key of `KINDS`.
-        start, end: which characters of the source are replaced.
-        text: what stands there then.
+        kind: kind of the change; a key of `KINDS`.
+        start, end: range of the source's characters that are replaced.
+        text: text that is put in.
     """
 
     kind: str

@@ -58,14 +58,14 @@ class Package:
     """A package.
 
     Attributes:
-        name, version: of it.
+        name, version: name and version of the package.
         sources: folder with its code, below the root of the repository.
-        lines: of its code.
+        lines: number of lines of its code.
         paths: folders that must be importable.
-        sha256: of its source distribution.
-        folder: where it lies, if it is no source distribution.
-        parts: folders whose tests count and whose code gets the mistakes; all of them where there are none. Agents see
-            the whole repository either way.
+        sha256: hash of its source distribution.
+        folder: folder of a package that is not a source distribution.
+        parts: folders whose tests count and whose code gets the mistakes; empty for all folders. Agents see the whole
+            repository either way.
     """
 
     name: str
@@ -182,13 +182,13 @@ class Repository:
     """A package, prepared: unpacked, and its tests run.
 
     Attributes:
-        package: which.
-        root: folder; nobody writes to it.
+        package: the package.
+        root: folder of the unpacked package; nobody writes to it.
         compiled: folder with the tests' compiled files, which agents do not see.
-        platform: of the sandbox in which the tests were run; see `Sandbox.platform`.
+        platform: platform of the sandbox in which the tests were run; see `Sandbox.platform`.
         tests: ids of the tests that pass, time after time.
-        test_files: where they are.
-        source_files: the code that gets mistakes, without tests.
+        test_files: files of the tests.
+        source_files: files of the code that gets mistakes, without tests.
     """
 
     package: Package

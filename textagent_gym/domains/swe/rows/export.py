@@ -29,10 +29,10 @@ _PYTEST = "python -m pytest -rA -p no:cacheprovider --import-mode=append -o addo
 def export_rows(
     tasks: Iterable[SWETask], out: Path, *, base: str = "", progress: Callable[[int], None] | None = None
 ) -> list[Row]:
-    """Write tasks as rows in the form of SWE-bench, one JSON object a line.
+    """Write tasks as rows in the form of SWE-bench, one JSON object per line.
 
     Args:
-        tasks: which.
+        tasks: tasks to write.
         out: file to write.
         base: image with bash, git and Python 3.11 or later, from which Docker builds the rows' images; "" builds none.
         progress: called with the number of tasks that are done.

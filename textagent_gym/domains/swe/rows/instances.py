@@ -31,8 +31,8 @@ class InstanceTask(RepairTask):
 
     Attributes:
         row: the instance, complete.
-        files: what its own repair changes.
-        test_files: what its tests' patch changes.
+        files: changes of its own repair, file by file.
+        test_files: paths that its tests' patch changes.
     """
 
     row: Row
@@ -45,10 +45,10 @@ class Instances(ListedTasks[InstanceTask]):
 
     Args:
         rows: a `.jsonl`, `.json` or `.parquet` file, or the name of a data set for `datasets.load_dataset`.
-        images: how images are named where a row names none: "swe-gym" or "swe-bench".
+        images: scheme of the images' names where a row names no image: "swe-gym" or "swe-bench".
         divide: "id" deals the rows out to the splits by their ids and "repo" by their repositories, half of them for
             training; the name of a split puts all rows there, and there is no other split.
-        dataset_split: of the data set, where `rows` is the name of one.
+        dataset_split: split of the data set, where `rows` is the name of a data set.
 
     Raises:
         InvalidOptionError: there is no such file, or a row in it is not what it should be.

@@ -14,9 +14,9 @@ class FilePatch:
     """What becomes of one file.
 
     Attributes:
-        old, new: its path before and after; `None` for a file that is new, or gone.
-        hunks: places that are changed.
-        lines: lines that are taken out or put in.
+        old, new: path of the file before and after; `None` for a file that is new, or gone.
+        hunks: number of places that are changed.
+        lines: number of lines that are taken out or put in.
     """
 
     old: str | None

@@ -61,10 +61,10 @@ def grade_row(sandbox: Sandbox, row: Row, changes: Changes, *, seconds: float) -
     """Run a row's tests on its repository with an agent's changes.
 
     Args:
-        sandbox: another one than the agent's, with `grading_limits`.
-        row: complete.
-        changes: of the agent; see `row_changes` for what counts of them.
-        seconds: for the script.
+        sandbox: sandbox other than the agent's, with `grading_limits`.
+        row: complete row; see `scripts.completed`.
+        changes: changes of the agent; `row_changes` says which of these count.
+        seconds: seconds for the script.
 
     Returns:
         the grade; `None` where nothing of what was printed is the outcome of a test.

@@ -30,18 +30,18 @@ class Row:
     """An instance of a data set; what is "" has not been said.
 
     Attributes:
-        instance_id: of it.
-        repo, base_commit, version: where it comes from.
-        problem_statement: what is wrong.
+        instance_id: id of the instance.
+        repo, base_commit, version: repository, commit and version that it comes from.
+        problem_statement: description of what is wrong.
         patch: the repair.
-        test_patch: what puts the tests in.
+        test_patch: patch that puts the tests in.
         fail_to_pass, pass_to_pass: ids of tests.
-        image: that holds the repository.
-        eval_script: runs the tests.
-        log_parser: name of swebench's parser of what it prints.
+        image: image that holds the repository.
+        eval_script: script that runs the tests.
+        log_parser: name of swebench's parser of what the script prints.
         eval_type: "pass_and_fail", or "fail_only" where only failures are printed.
-        test_command: what the script is made of, if there is none; its test files are appended.
-        where: file and line, for errors.
+        test_command: command to make a script of where there is no script; the test files are appended.
+        where: file and line of the row, for errors.
     """
 
     instance_id: str
@@ -85,8 +85,8 @@ def completed(row: Row, images: str) -> Row:
     """The row with everything that swebench 5 wants.
 
     Args:
-        row: as the data set has it.
-        images: how images are named where the row names none: "swe-gym" or "swe-bench".
+        row: row as the data set has it.
+        images: scheme of the images' names where the row names no image: "swe-gym" or "swe-bench".
 
     Raises:
         InvalidOptionError: it has no script, and none can be made.
@@ -152,10 +152,10 @@ def script(commands: list[str], tests: str, test_patch: str, base_commit: str) -
     """A script around a command that runs tests, which prints what swebench looks for.
 
     Args:
-        commands: that come first.
+        commands: commands that come first.
         tests: the command that runs the tests.
-        test_patch: puts the tests in.
-        base_commit: with which the repository was the agent's.
+        test_patch: patch that puts the tests in.
+        base_commit: commit of the repository that the agent got.
     """
     end = _END
     while end in test_patch:

@@ -77,7 +77,7 @@ def _repaired(repair: list[Any]) -> str | None:
 
 
 def _share(tests: dict[str, int], outcomes: dict[str, bool]) -> float:
-    """How much of the problem is gone: each expectation counts alike, however many tests are made of it.
+    """How much of the problem is gone: each expectation counts alike, however many tests are made for it.
 
     Numbers below 0 are of tests that only show whether a repair goes too far.
     """

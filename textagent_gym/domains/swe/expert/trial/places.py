@@ -25,10 +25,10 @@ class Place:
     """A function, or other whole statements.
 
     Attributes:
-        file: in which it is.
-        first, last: its lines.
-        name: of the function, or "".
-        texts: what the strings in it say.
+        file: path of its file.
+        first, last: numbers of its first and last line.
+        name: name of the function, or "".
+        texts: texts of the strings in it.
     """
 
     file: str

@@ -38,8 +38,8 @@ _FIXTURES = {"tmp_path", "tmpdir", "capsys", "monkeypatch", "recwarn", "caplog",
 def understood(line: str, outcome: list[str]) -> ast.stmt | None:
     """What a line of a statement says, as far as it can be told.
 
-    Where it goes on elsewhere, what is compared is taken from the outcome, and what is passed is left open (`UNSEEN`);
-    if neither can be told, the line only has to run.
+    Where it continues elsewhere, what is compared is taken from the outcome, and what is passed is left open
+    (`UNSEEN`); if neither can be told, the line only has to run.
     """
     with contextlib.suppress(SyntaxError, ValueError):
         return ast.parse(line).body[0]
@@ -338,10 +338,10 @@ class Failure:
     """A test of ours that fails as a statement says.
 
     Attributes:
-        fit: how well; see `_fit`.
-        test: its id.
-        number: of the expectation.
-        made: where it comes from.
+        fit: rank of how well it fits the statement; see `_fit`.
+        test: id of the test.
+        number: number of the expectation.
+        made: collection of tests that it comes from.
         others: tests of the same expectation with other values, which should hold too.
     """
 

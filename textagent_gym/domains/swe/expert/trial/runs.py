@@ -35,7 +35,7 @@ class Watcher:
     """Notes what tests do, and what code they run through.
 
     Args:
-        wanted: ids of the tests to run, or how their names begin; `None` for all.
+        wanted: ids of the tests to run, or the beginning of their names; `None` for all.
         trace: "calls" for the functions that each test calls, "lines" for the lines too, "" for neither.
     """
 
@@ -93,7 +93,7 @@ class Watcher:
         return self._line
 
     def report(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it."""
+        """Everything that was noted, as JSON can hold it."""
         return {
             "outcomes": self.outcomes,
             "said": self.said,
@@ -186,7 +186,7 @@ def written(texts: dict[str, str]) -> Iterator[None]:
 
 
 def write(file: str, text: str) -> None:
-    """Write a file with a date that it has never had, so that nothing compiled of it is used."""
+    """Write a file with a date that it has never had, so that no compiled file from before is used."""
     (TREE / file).write_text(text, encoding="utf-8")
     stamp = time.time_ns() // 1_000_000 % 1_000_000_000
     os.utime(TREE / file, (stamp, stamp))

@@ -38,7 +38,7 @@ class Seen:
 
     Attributes:
         end: "passed", or the name of the exception that ended it.
-        events: for each place that was reached, its number and the words that stand there.
+        events: number of each place that was reached, and the words that stand there.
     """
 
     end: str
@@ -185,7 +185,7 @@ def raised_as_expected(told: tuple[Any, ...], kinds: list[str], pattern: str | N
     Args:
         told: names of its type and their bases, and its message.
         kinds: names of the types that are expected.
-        pattern: that the message has to contain.
+        pattern: regular expression that the message has to contain; `None` for any message.
     """
     names, message = told[0], told[1]
     if type(names) is not list or type(message) is not str or not set(kinds) & {str(name) for name in names}:

@@ -23,7 +23,7 @@ class Group:
 
     Attributes:
         versions: the tests that notice the mistake first, then the same with other input.
-        chance: of a forger; see `judge`.
+        chance: chance of a forger; see `judge`.
     """
 
     versions: tuple[Version, ...]
@@ -35,7 +35,7 @@ class Kept:
     """Rows of a hidden test with parameters that have always passed. They are asked together.
 
     Attributes:
-        versions: one for each row, all of one function.
+        versions: versions of one function, one per row.
     """
 
     versions: tuple[Version, ...]
@@ -52,11 +52,11 @@ class Exam:
 
     Attributes:
         groups: hidden tests, by mistake.
-        kept: what hidden tests have asked with success before.
+        kept: rows of hidden tests that have always passed.
         visible: ids of the tests that the agent can see, and that pass.
-        visible_files: where they are.
+        visible_files: files of the visible tests.
         paths: folders that are importable, below the root of the tree.
-        seconds: for each question.
+        seconds: seconds for each question.
         total: seconds for all questions of a grading together.
     """
 
@@ -75,7 +75,7 @@ class Exam:
 
     @property
     def chance(self) -> float:
-        """Of a forger, for the whole task or any part of it that is paid: that of the weakest group."""
+        """Chance of a forger, for the whole task or any part that is paid: that of the weakest group."""
         return max(group.chance for group in self.groups)
 
     def without(self, tests: Collection[str]) -> Exam:
@@ -115,10 +115,10 @@ def ask_probes(
 
     Args:
         like: a version of their kind. Where it has fixtures, there is one text.
-        texts: of the probes.
+        texts: texts of the probes.
         paths: folders that are importable, below the root.
-        seconds: for all of them.
-        each: seconds for each; 0 for no limit of its own.
+        seconds: seconds for all probes together.
+        each: seconds per probe; 0 for no limit of its own.
     """
     request = {
         "kind": "probes",

@@ -53,8 +53,8 @@ class Knowledge:
     """What a forger knows of a task.
 
     Attributes:
-        statement: of the problem.
-        visible: texts that it can read, above all the tests that are not hidden.
+        statement: statement of the problem.
+        visible: texts that the forger can read, above all the tests that are not hidden.
     """
 
     statement: str
@@ -66,9 +66,9 @@ class Assessment:
     """What a forger can make of one version.
 
     Attributes:
-        is_original: it is the test itself.
-        is_wrong: the code with the mistake answers wrongly.
-        odds: for each rule that could answer rightly, its chance to; empty where nothing needs to be changed.
+        is_original: whether the version is the test itself.
+        is_wrong: whether the code with the mistake answers wrongly.
+        odds: chance of each rule that could answer rightly; empty where nothing needs to be changed.
     """
 
     is_original: bool
@@ -89,10 +89,10 @@ def assess(version: Version, mistaken: Seen, siblings: Sequence[Seen | None], kn
     """What a forger can make of a version.
 
     Args:
-        version: with the right answers.
-        mistaken: what the code with the mistake makes a witness see.
-        siblings: the same where operations go another way; see `siblings`.
-        known: to the forger.
+        version: version with the right answers.
+        mistaken: events that the code with the mistake makes a witness see.
+        siblings: the same where operations go another way; see the module `siblings`.
+        known: knowledge of the forger.
     """
     if version.is_right(mistaken):
         return Assessment(version.is_original, False, {})
@@ -110,7 +110,7 @@ class Reach:
     """How far each rule gets with some versions.
 
     Args:
-        assessments: of the versions.
+        assessments: assessments of the versions.
     """
 
     def __init__(self, assessments: Iterable[Assessment]) -> None:
@@ -265,7 +265,7 @@ def _values(version: Version, theirs: Sequence[Guess], known: Knowledge) -> Iter
 
 
 def _alone_and_held(rule: str, word: Guess) -> Iterator[tuple[str, Iterable[Guess]]]:
-    """A word, and lists and tuples of it alone."""
+    """A word, and lists and tuples that hold the word alone."""
     yield from ((rule, [word]), (f"{rule}, in a list", [["l", word]]), (f"{rule}, in a tuple", [["t", word]]))
 
 
@@ -351,7 +351,7 @@ def _beside(text: str, inputs: tuple[str, ...]) -> tuple[Guess, ...]:
 
 
 def _pieces(text: str) -> Iterator[ast.AST]:
-    """A text, or the lines of it that are code."""
+    """A text, or those of its lines that are code."""
     try:
         yield ast.parse(text)
         return

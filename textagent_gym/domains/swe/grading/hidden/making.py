@@ -43,7 +43,7 @@ class Trees:
     """The trees in which probes are asked.
 
     Attributes:
-        layers: of the right code.
+        layers: layers of the right code.
         mistakes: files of the mistaken code.
         paths: folders that are importable, below the root.
     """
@@ -58,8 +58,8 @@ class Mistake:
     """One of a task's mistakes.
 
     Attributes:
-        tests: that notice it.
-        statement: what the agent is told of it.
+        tests: ids of the tests that notice the mistake.
+        statement: words in which the agent is told of the mistake.
     """
 
     tests: tuple[str, ...]
@@ -70,8 +70,9 @@ class Maker:
     """Makes versions of one task's hidden tests.
 
     Args:
-        sandboxes: two to run them in. What differs between them, such as addresses in memory, is nobody's right answer.
-        trees: right and mistaken.
+        sandboxes: two sandboxes to run the tests in. What differs between these, such as addresses in memory, is
+            nobody's right answer.
+        trees: trees with the right and with the mistaken code.
         texts: the test files by path.
     """
 
@@ -203,7 +204,7 @@ class Maker:
         return None if version.is_right(mistaken) else (version, probe, mistaken)
 
     def _candidates(self, original: Version, probe: Probe, known: Knowledge, count: int) -> list[_Candidate]:
-        """Other input for a test, with what a forger could make of it."""
+        """Other input for a test, with what a forger could make of that input."""
         draw = random.Random(original.test)
         words = _words(self._texts[original.file])
         made = list(variants(probe, words, min(count, _WITH_FIXTURES) if original.fixtures else count, draw))
@@ -293,14 +294,14 @@ def make_exam(
     """Everything that is asked of a repair.
 
     Args:
-        sandboxes: to run tests in.
-        layers: of the task's tree, with the mistakes and without hidden tests.
-        trees: in which probes are asked.
-        mistakes: of the task.
+        sandboxes: sandboxes to run tests in.
+        layers: layers of the task's tree, with the mistakes and without hidden tests.
+        trees: trees in which probes are asked.
+        mistakes: mistakes of the task.
         tests: ids of all tests that pass with the right code and with the mistakes. What the agent does not see of them
             is asked as probes.
         texts: the test files by path.
-        shown: the same as the agent sees them, without hidden tests.
+        shown: the test files as the agent sees them, without hidden tests.
     """
     maker = Maker(sandboxes, trees, texts)
     groups = []
@@ -327,7 +328,7 @@ def time_of_gradings(measured: float) -> float:
     """Seconds that any grading may take in which the right code took so many when the exam was made.
 
     It holds for slower and busier machines too. A right repair needs this time once, and code that keeps waiting gets
-    no more of it.
+    no more time.
 
     >>> time_of_gradings(1.5), time_of_gradings(8.0)
     (60.0, 80.0)

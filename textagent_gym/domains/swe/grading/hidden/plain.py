@@ -33,8 +33,8 @@ class Plain:
     """Tells plain expressions of a function from others.
 
     Args:
-        module: in which the function stands.
-        function: whose expressions are asked about.
+        module: module in which the function stands.
+        function: function whose expressions are asked about.
         asserted: the expressions of the function's assertions, where mutable values do no harm.
     """
 
@@ -113,7 +113,7 @@ class Plain:
         return bool(values) and all(isinstance(value, _Imported) and value.id in _MODULES for value in values)
 
     def is_mutable(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
-        """What a plain expression stands for may be changed by whoever gets hold of it."""
+        """What a plain expression stands for may be changed by whoever gets hold of that value."""
         match node:
             case ast.Name(id=name):
                 values = self._values.get(name, [])

@@ -42,9 +42,9 @@ class Source:
     """Where a test function comes from.
 
     Attributes:
-        file: that the test is run from.
+        file: file that the test is run from.
         texts: all test files by path; the function may be inherited from another one.
-        path: names of its classes and its own.
+        path: names of the function's classes and its own.
     """
 
     file: str
@@ -58,7 +58,7 @@ class Probe:
 
     Attributes:
         module: the test file, without any other test.
-        function: the test in it, called `NAME`.
+        function: the test in the module, called `NAME`.
         owner: class of the function, if it is in one.
         sites: the operator of each place at which something is seen.
     """
@@ -93,11 +93,11 @@ def make_probe(
     """A probe of a test; `None` where the function cannot be found.
 
     Args:
-        source: of the test.
-        parameters: its parameters, as texts of literals.
+        source: source of the test.
+        parameters: parameters of the test, as texts of literals.
         fixtures: names of arguments that stay.
         exposed: sites where what is expected stays in the text, since answers there cannot be told in words.
-        with_keys: what is expected is seen as well; only the right code may be asked such a probe.
+        with_keys: whether what is expected is seen as well; only the right code may be asked such a probe.
     """
     found = _find(source)
     if found is None:
@@ -246,10 +246,10 @@ class _Rewriter(ast.NodeTransformer):
     """Puts a witness where assertions were.
 
     Args:
-        module: of the function.
-        function: that is rewritten.
+        module: module of the function.
+        function: function that is rewritten.
         exposed: sites where what is expected stays.
-        with_keys: what is expected is seen as well.
+        with_keys: whether what is expected is seen as well.
     """
 
     def __init__(

@@ -27,9 +27,9 @@ def variants(probe: Probe, words: Sequence[str], count: int, draw: random.Random
 
     Args:
         probe: the original.
-        words: that stand for others.
-        count: of the probes, at most.
-        draw: decides on everything.
+        words: words that may be put in for others.
+        count: largest number of probes.
+        draw: random generator that decides on everything.
     """
     texts = {probe.text}
     pool = sorted({word for word in words if len(word) > 1}) or list(_WORDS)

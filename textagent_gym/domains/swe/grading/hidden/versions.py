@@ -20,16 +20,17 @@ class Version:
     """One version of a hidden test: the test itself, or the same with other input.
 
     Attributes:
-        test: id of the hidden test that it decides on; for other input, of its function.
-        is_original: the test itself; what it asserts has to hold. With other input, everything has to be as the right
-            code has it.
-        file: of the test.
-        text: of the probe, a whole module.
-        owner: its class, or "".
-        fixtures: pytest has to run it.
-        suffix: of its id, where its fixtures have parameters, or "".
-        sites: see `probes.Probe`.
-        end, events: what the right code makes a witness see. For an original, what is expected stands there too.
+        test: id of the hidden test that it decides on; for other input, id of the test's function.
+        is_original: whether it is the test itself; what that asserts has to hold. With other input, everything has to
+            be as the right code has it.
+        file: file of the test.
+        text: text of the probe, a whole module.
+        owner: class of the test, or "".
+        fixtures: whether pytest has to run it.
+        suffix: end of the test's id, where its fixtures have parameters, or "".
+        sites: operators of the sites; see `probes.Probe`.
+        end, events: record of what the right code makes a witness see. For an original, what is expected stands there
+            too.
     """
 
     test: str
@@ -81,8 +82,8 @@ class Version:
         """Some words would be right at one place.
 
         Args:
-            place: in `events`.
-            words: of that event, without the number of its site.
+            place: index in `events`.
+            words: words of that event, without the number of its site.
         """
         site, *mine = self.events[place]
         check = self._holds if self.is_original else self._is_same
