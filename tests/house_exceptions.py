@@ -6,10 +6,7 @@ IMPORTS: dict[str, int] = {
     "baselines/config.py": 1,
     "baselines/demo.py": 1,
 }
-ENGLISH: dict[str, int] = {
-    "textagent_gym/domains/swe/mutants/tasks.py": 3,
-    "textagent_gym/domains/swe/tasks.py": 1,
-}
+ENGLISH: dict[str, int] = {}
 NAMES: dict[str, int] = {
     "baselines/evaluate.py": 1,
     "baselines/rollout/collector.py": 1,

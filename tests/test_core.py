@@ -375,7 +375,7 @@ def test_a_budget_and_a_density_can_be_those_of_one_episode() -> None:
     for wrong in ({"task_index": "3"}, {"task_index": True}, {"task": "x", "task_index": 1}):
         with pytest.raises(InvalidOptionError):
             env.reset(options=wrong)
-    assert env.reset(options={"task_index": np.int64(3)})[1]["task"] == "Lights/6/train/3"
+    assert env.reset(options={"task_index": np.int64(3)})[1]["task"] == "Lights/v1/s6/train/3"
 
 
 def test_a_multiple_of_an_unknown_length_is_refused_unless_it_is_the_default() -> None:

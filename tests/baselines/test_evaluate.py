@@ -27,9 +27,9 @@ def test_a_policy_is_evaluated_with_the_system_message_it_was_trained_with(tiny:
     folder = policy(tiny, tmp_path, system="Press switches.")
     _, tokenizer = load_policy(folder)
     for system, expected in (
-        (None, "<|system|>Press switches.<|end|>"),
-        ("Go.", "<|system|>Go.<|end|>"),
-        ("", "<|user|>"),
+        (None, "<|system|>Press switches.\n\nEach turn,"),
+        ("Go.", "<|system|>Go.\n\nEach turn,"),
+        ("", "<|system|>Each turn,"),
     ):
         _, collection = evaluate_policy(folder, ENV, KWARGS, tasks=1, max_action_tokens=3, system=system)
         assert tokenizer.decode(collection.trajectories[0].ids).startswith(expected)

@@ -65,9 +65,10 @@ def test_the_conversation_is_what_the_chat_template_renders(tiny: Path) -> None:
     trajectories, _ = collect(tiny, episodes=6)
     _, tokenizer = load_policy(str(tiny))
     chat = ChatFormat(tokenizer)
+    instructions = make_env().unwrapped.instructions
     for trajectory in trajectories:
         first = trajectory.turns[0]
-        assert list(first.prompt) == chat.opening(first.observation)
+        assert list(first.prompt) == chat.opening(first.observation, instructions)
         for before, turn in zip(trajectory.turns, trajectory.turns[1:], strict=False):
             expected = chat.following(turn.observation)
             cut = before.action[-1] != chat.end_id
@@ -134,14 +135,14 @@ def test_a_conversation_that_outgrows_the_context_is_cut_and_marked(tiny: Path) 
     model, tokenizer = load_policy(str(tiny))
     chat = ChatFormat(tokenizer)
     generator = TransformersGenerator(model.eval(), chat.end_id, slots=2, max_action_tokens=4)
-    generator.context_length = 60
+    generator.context_length = 150
     collector = Collector(InProcessPool(lambda: make_env(max_turns=500), 2), generator, chat)
     for trajectory in collector.collect([EpisodeRequest(i, seed=i) for i in range(3)]).trajectories:
         assert trajectory.overflow
         assert not trajectory.terminated
         assert not trajectory.truncated
-        assert len(trajectory.ids) + len(trajectory.closing) <= 60
-        assert len(trajectory.ids) <= 60
+        assert len(trajectory.ids) + len(trajectory.closing) <= 150
+        assert len(trajectory.ids) <= 150
 
 
 def test_what_is_sampled_depends_on_the_request_alone(tiny: Path) -> None:

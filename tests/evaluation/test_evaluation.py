@@ -121,7 +121,7 @@ def test_a_result_file_replays(tmp_path: Path) -> None:
         (lambda r: replace(r, actions=r.actions[:-1], rewards=r.rewards[:-1]), "had not ended"),
         (lambda r: replace(r, actions=(), rewards=()), "0 actions"),
         (lambda r: replace(r, invalid_actions=3), "invalid_actions"),
-        (lambda r: replace(r, task="Lights/4/train/2"), "task is"),
+        (lambda r: replace(r, task="Lights/v1/s4/train/2"), "task is"),
         (lambda r: replace(r, task_type="easy"), "task_type"),
         (lambda r: replace(r, score=1.0), "score"),
         (lambda r: replace(r, complexity={**r.complexity, "solution_length": 9}), "complexity"),

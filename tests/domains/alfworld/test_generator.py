@@ -165,9 +165,9 @@ def test_what_cannot_be_made_is_said() -> None:
 def test_ids_lead_back_to_their_task() -> None:
     tasks = gymnasium.make(ID, receptacles=6, objects=9, room=ROOMS[0]).unwrapped.tasks
     task = tasks.task("validation", 3)
-    assert task.id == "ALFWorld/v1/r6-o9-room=kitchen/validation/3"
+    assert task.id == "ALFWorld/v2/r6-o9-room=kitchen/validation/3"
     assert tasks.find(task.id) == task
-    for wrong in ("ALFWorld/v1/r5-o9/validation/3", "ALFWorld/v1/r6-o9-room=kitchen/validation/03", ""):
+    for wrong in ("ALFWorld/v2/r5-o9/validation/3", "ALFWorld/v2/r6-o9-room=kitchen/validation/03", ""):
         with pytest.raises(UnknownTaskError):
             tasks.find(wrong)
 

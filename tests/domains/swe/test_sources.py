@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from tests.cli.program import run
 from textagent_gym.domains.swe.mutants.packages import from_folder, unpack
+from textagent_gym.domains.swe.mutants.recipe import read_recipe
 from textagent_gym.domains.swe.sources import folders_of_tests, is_test, source_changes
 from textagent_gym.sandbox import Changes
+from textagent_gym.tasks import in_split
 
 TREE = (
     "README.md",
@@ -184,7 +186,14 @@ def test_code_in_a_folder_that_is_named_like_tests_is_code(tmp_path: Path) -> No
     done = run("swe", "build", "--packages", str(folder), "--count", "3", "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert "src/adder/testing/rigs.py" in out.read_text()
-    settings = ("--set", f"packages={folder}", "--set", f"recipes={out}", "--set", "split=train")
+    # Their ids are drawn by chance, and decide which split they are in.
+    splits = {
+        split
+        for line in out.read_text().splitlines()
+        for split in ("train", "validation", "test")
+        if in_split(read_recipe(line).id, split)
+    }
+    settings = ("--set", f"packages={folder}", "--set", f"recipes={out}", "--set", f"split={splits.pop()}")
     played = run("eval", "SWE", "--agent", "oracle", *settings)
     assert played.returncode == 0, played.stderr
     assert "1.000" in played.stdout

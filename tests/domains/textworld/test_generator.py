@@ -208,12 +208,12 @@ def test_a_small_split_says_how_many_games_it_has(cache: Path, monkeypatch: pyte
 
 def test_a_small_split_of_rooms_says_so_and_a_large_one_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from textagent_gym.domains.alfworld.generator import RoomSpec
-    from textagent_gym.domains.alfworld.tasks import GeneratedTasks
+    from textagent_gym.domains.alfworld.tasks import RoomTasks
 
     monkeypatch.setattr(repetition, "_IN_A_ROW", 2)
     small = RoomSpec(receptacles=3, objects=1, candidates=1, room="bathroom", task_types=("pick",))
     for spec, warned in ((RoomSpec(), []), (small, [RepetitionWarning])):
-        tasks = GeneratedTasks(spec)
+        tasks = RoomTasks(spec)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for index in range(30 if not warned else 300):

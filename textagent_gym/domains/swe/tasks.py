@@ -13,7 +13,7 @@ class Hunk:
     """One place to repair.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         wrong, right: whole lines, as they are and as they should be.
         line: number of the first of them, from 1.
     """

@@ -16,7 +16,7 @@ from textagent_gym.domains.swe.expert.trial.problem import free_names, understoo
 from textagent_gym.domains.swe.mutants.mutations import Mutation, mutations
 from textagent_gym.domains.swe.mutants.recipe import Recipe
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
-from textagent_gym.domains.swe.tools import ActionFormat, parse
+from textagent_gym.domains.swe.tools import TOOLS, ActionFormat, parse
 from textagent_gym.errors import UnsupportedOperationError
 
 SUBMIT = "```bash\nsubmit\n```"
@@ -123,7 +123,7 @@ def test_it_answers_any_text_and_ends_within_its_turns(texts: list[str], form: A
     searcher.observe(None, texts[0])
     answers = ('ANSWER {"places": [["a.py", 1, 2, 30, 1.0]], "tests": 1}', "<<< 0\nx = 1\n>>>", 'ANSWER {"found": 3}')
     for turn, text in enumerate([*answers, *texts, *["ANSWER []"] * 10]):
-        call = parse(searcher.action(), ("shell", "submit"), form)
+        call = parse(searcher.action(), TOOLS["shell" if form == "bash" else "all"], form)
         if call.tool == "submit":
             break
         assert turn < 9

@@ -33,8 +33,8 @@ class SWETask(RepairTask):
 
     Attributes:
         repository: the package.
-        layers: of the agent's tree: `.git`, code and tests, and everything else.
-        graded_layers: of the tree that is graded.
+        layers: layers of the agent's tree: `.git`, code and tests, and everything else.
+        graded_layers: layers of the tree that is graded.
         exam: what is asked of a repair.
         hunks: what to repair, first file and line first.
     """
@@ -56,7 +56,7 @@ class BuiltTasks(ListedTasks[SWETask]):
     """Tasks made of packages by recipes.
 
     Args:
-        names: of the packages, or paths of folders; see `packages.find`.
+        names: names of the packages, or paths of folders; see `packages.find`.
         mutants: independent mistakes in each task, each noticed by tests of its own.
         recipes: file of recipes; the suite's own by default.
         sandbox: kind of sandbox that a package's tests run in when it is prepared.
