@@ -28,6 +28,7 @@ class ChatFormat:
     Args:
         tokenizer: tokenizer with a `chat_template` and an end-of-sequence token that ends an assistant's message.
         system: system message of every conversation, before the environment's instructions; none if empty.
+        instructed: whether the environment's instructions stand in the system message.
 
     Raises:
         ValueError: the tokenizer has no chat template, or its template rewrites earlier messages.
@@ -35,6 +36,7 @@ class ChatFormat:
 
     tokenizer: PreTrainedTokenizerBase
     system: str = ""
+    instructed: bool = True
 
     def __post_init__(self) -> None:
         if not getattr(self.tokenizer, "chat_template", None):
@@ -49,7 +51,8 @@ class ChatFormat:
         return int(self.tokenizer.eos_token_id)
 
     def opening(self, observation: str, instructions: str = "") -> list[int]:
-        """Ids of the conversation up to the first action; `instructions` say how to act in this environment."""
+        """Ids of the conversation up to the first action; `instructions` say how to act in the environment."""
+        instructions = instructions if self.instructed else ""
         return self._ids(self._render([*self._system(instructions), _user(observation)], True))
 
     def following(self, observation: str) -> list[int]:
@@ -64,9 +67,10 @@ class ChatFormat:
         return self._ids(after[len(head) :])
 
     def save(self, folder: Path) -> None:
-        """Keep the tokenizer and the system message with a policy."""
+        """Keep the tokenizer and the chat settings with a policy."""
         self.tokenizer.save_pretrained(folder)
-        (folder / _FILE).write_text(json.dumps({"system": self.system}), encoding="utf-8")
+        settings = {"system": self.system, "instructed": self.instructed}
+        (folder / _FILE).write_text(json.dumps(settings), encoding="utf-8")
 
     def text(self, ids: list[int]) -> str:
         """What a list of sampled ids says, without special tokens."""
@@ -95,7 +99,15 @@ def _user(content: str) -> dict[str, str]:
     return {"role": "user", "content": content}
 
 
-def saved_system(policy: str) -> str:
-    """The system message that a policy was saved with; empty for a hub name and for folders without one."""
+def chat_of(policy: str, tokenizer: PreTrainedTokenizerBase, system: str | None = None) -> ChatFormat:
+    """The chat of a policy, with the settings that it was saved with; those of `ChatFormat` for a hub name.
+
+    Args:
+        policy: folder or hub name.
+        tokenizer: tokenizer of the policy.
+        system: system message in the place of the saved one; `None` keeps that.
+    """
     path = Path(policy) / _FILE
-    return str(json.loads(path.read_text(encoding="utf-8"))["system"]) if path.is_file() else ""
+    settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    chosen = settings.get("system", "") if system is None else system
+    return ChatFormat(tokenizer, chosen, settings.get("instructed", True))

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from baselines.chat import ChatFormat, saved_system
+from baselines.chat import chat_of
 from baselines.config import PoolKind
 from baselines.models import load_policy
 from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
@@ -62,7 +62,7 @@ def evaluate_policy(
         are in `Collection.broken` only.
     """
     model, tokenizer = load_policy(policy)
-    chat = ChatFormat(tokenizer, saved_system(policy) if system is None else system)
+    chat = chat_of(policy, tokenizer, system)
     requests = [
         EpisodeRequest(index, seed + repeat, {"task_index": index}, sampling_seed=_sampling_seed(seed, index, repeat))
         for index in range(tasks)

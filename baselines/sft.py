@@ -144,12 +144,13 @@ def _report(trainer: SFTTrainer, log: LogFunction) -> None:
 
 
 def _save_chat(config: Config) -> None:
-    """Keep the system message of the demonstrations with the policy."""
+    """Keep the system message of the demonstrations with the policy, to which nothing is to be added later."""
     from baselines.chat import ChatFormat
     from baselines.models import load_policy
 
     _, tokenizer = load_policy(str(config.out))
-    ChatFormat(tokenizer, common_system(read_demos(config.demos, config.max_demos))).save(config.out)
+    system = common_system(read_demos(config.demos, config.max_demos))
+    ChatFormat(tokenizer, system, instructed=False).save(config.out)
 
 
 def main() -> None:

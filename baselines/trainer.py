@@ -27,7 +27,7 @@ from torch.optim.lr_scheduler import LinearLR
 
 from baselines.advantages import GroupTooSmallError
 from baselines.allocator import keep_freed_memory
-from baselines.chat import ChatFormat, saved_system
+from baselines.chat import chat_of
 from baselines.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.config import HARMLESS, TrainerConfig
 from baselines.critic import load_critic
@@ -185,7 +185,7 @@ class _Run:
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         if self.accelerator.is_main_process:
             claim_folder(config.out, config, HARMLESS)
-        self.chat = ChatFormat(tokenizer, saved_system(config.model) if config.system is None else config.system)
+        self.chat = chat_of(config.model, tokenizer, config.system)
         self.iteration = checkpoint.iteration if checkpoint else 0
         self.learner = self._prepare(policy, critic, checkpoint)
         if self.accelerator.is_main_process:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from baselines.chat import ChatFormat, saved_system
+from baselines.chat import ChatFormat, chat_of
 from baselines.losses import sampled_log_probs
 from baselines.models import load_policy, make_tokenizer
 from baselines.rollout import Collector, EpisodeRequest, InProcessPool, TransformersGenerator
@@ -202,8 +202,12 @@ def test_the_system_message_is_saved_with_a_policy_and_instructions_follow_it(ti
     _, tokenizer = load_policy(str(tiny))
     chat = ChatFormat(tokenizer, "Be brief.")
     chat.save(tmp_path)
-    assert saved_system(str(tmp_path)) == "Be brief."
-    assert saved_system("some/hub-name") == ""
+    assert chat_of(str(tmp_path), tokenizer) == chat
+    assert chat_of(str(tmp_path), tokenizer, "Go.") == ChatFormat(tokenizer, "Go.")
+    assert chat_of("some/hub-name", tokenizer) == ChatFormat(tokenizer)
+    ChatFormat(tokenizer, "Be brief.", instructed=False).save(tmp_path)
+    alone = chat_of(str(tmp_path), tokenizer)
+    assert alone.opening("A room.", "Say up or down.") == chat.opening("A room.")
     opening = tokenizer.decode(chat.opening("A room.", "Say one command."))
     assert opening == "<|system|>Be brief.\n\nSay one command.<|end|><|user|>A room.<|end|><|assistant|>"
     assert tokenizer.decode(ChatFormat(tokenizer).opening("A room.")).startswith("<|user|>")

@@ -17,7 +17,7 @@ import tyro
 
 from baselines import grpo, sft
 from baselines.advantages import GroupTooSmallError
-from baselines.chat import saved_system
+from baselines.chat import chat_of
 from baselines.models import load_policy
 from baselines.run_folder import RunFolderError
 from textagent_gym.errors import InvalidOptionError
@@ -223,7 +223,8 @@ def test_sft_keeps_the_system_message_of_the_demonstrations(tiny: Path, demos: P
     lines = [{"messages": [system, *json.loads(line)["messages"]]} for line in demos.read_text().splitlines()[:4]]
     told.write_text("".join(json.dumps(line) + "\n" for line in lines))
     sft.train(sft.Config(model=str(tiny), demos=told, out=tmp_path / "sft", epochs=1.0))
-    assert saved_system(str(tmp_path / "sft")) == "Press switches."
+    chat = chat_of(str(tmp_path / "sft"), load_policy(str(tmp_path / "sft"))[1])
+    assert (chat.system, chat.instructed) == ("Press switches.", False)  # It is played as it was trained.
     assert sft.common_system(lines) == "Press switches."
     assert sft.common_system([*lines, {"messages": lines[0]["messages"][1:]}]) == ""
 
