@@ -78,7 +78,7 @@ AFTERWARDS = {
 TOGETHER = (
     ("git stash", "a hard link", "names of all kinds", "settings of its own", "a link to nowhere", "a process"),
     ("git gc", "a link to another module", "an environment", "broken tests", "files that come and go", "a draft"),
-    ("a folder of mode 000", "a folder that went and came back", "a large product"),
+    ("a folder that went and came back", "a large product", "a folder of mode 000"),
     ("a module that becomes a package", "no git", "tests that are gone", "no readme and settings"),
 )
 """What depends on how a sandbox reads and writes trees."""
