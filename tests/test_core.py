@@ -494,6 +494,8 @@ def test_penalties_are_taken_from_the_turn() -> None:
         {"infos": "oracle_action"},
         {"invalid_action_penalty": -1},
         {"turn_penalty": float("inf")},
+        {"turn_penalty": float("nan")},
+        {"invalid_action_penalty": float("nan")},
         {"observation_format": "html"},
         {"render_mode": "rgb_array"},
     ],

@@ -17,11 +17,12 @@ from gymnasium.envs.registration import load_env_creator
 
 pytest.importorskip("textworld", reason='needs: pip install "textagent-gym[textworld]"')
 
-from textagent_gym.core import TextEnv, TextEnvKwargs
+from textagent_gym.core import TextEnv
 from textagent_gym.domains.alfworld.generator import RoomSpec
 from textagent_gym.domains.textworld.specs import SPECS, CustomSpec, make_spec
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
 from textagent_gym.knobs import AXES, Knob, Options, accepts, check_names, knob, knob_table, options_of, read_settings
+from textagent_gym.options import TextEnvKwargs
 from textagent_gym.registration import REGISTRATIONS
 
 

@@ -7,7 +7,6 @@ tasks, the turn budget, reward density and shaping, `info`, snapshots, and the o
 from __future__ import annotations
 
 import logging
-import operator
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,17 +19,21 @@ from textagent_gym.calls import Tool
 from textagent_gym.complexity import Complexity
 from textagent_gym.errors import InvalidOptionError, PlanningBudgetError, UnsupportedOperationError, WorldBrokenError
 from textagent_gym.expert import Expert
-from textagent_gym.rewards import MilestoneSchedule, ScoreSchedule, parse_density, potential, shaping_reward
+from textagent_gym.options import ObservationFormat, check_count, check_episode_options, check_number, parse_max_turns
+from textagent_gym.rewards import (
+    MilestoneSchedule,
+    RewardSchedule,
+    ScoreSchedule,
+    parse_density,
+    potential,
+    shaping_reward,
+)
 from textagent_gym.spaces import UnicodeText, fit
 from textagent_gym.tasks import Task, TaskSource, TaskT
 from textagent_gym.terminal import visible
 
 OPTIONAL_INFOS = {"admissible_actions": "admissible_actions", "oracle_action": "oracle"}
 """What `infos=(...)` may ask for, and what a world must support for it."""
-EPISODE_OPTIONS = ("task", "task_index", "max_turns", "reward_density")
-"""What `reset(options={...})` may hold."""
-
-ObservationFormat = Literal["plain", "upstream"]
 _log = logging.getLogger("textagent_gym")
 _ENDLESS = 2**31 - 1  # Tasks of an endless split are addressed by indices below this.
 
@@ -107,7 +110,7 @@ class _Episode:
 
     observation: str
     max_turns: int
-    density: float
+    schedule: RewardSchedule
     turn: int = 0
     milestones: int = 0
     score: float = 0.0
@@ -121,23 +124,6 @@ class _Episode:
     @property
     def ended(self) -> bool:
         return self.success or self.failure or self.truncated
-
-
-class TextEnvKwargs(TypedDict, total=False):
-    """Keyword arguments that every environment of the suite takes; `TextEnv` says what they mean."""
-
-    split: str
-    num_tasks: int | None
-    max_turns: int | str | None
-    reward_density: float | str
-    shaping: Literal["potential"] | None
-    shaping_discount: float
-    invalid_action_penalty: float
-    turn_penalty: float
-    infos: Sequence[str]
-    instructions: Literal["observation"] | None
-    observation_format: ObservationFormat
-    render_mode: str | None
 
 
 class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
@@ -218,15 +204,15 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
     ) -> None:
         self.tasks = tasks
         self.split = tasks.check_split(tasks.splits[0] if split is None else split)
-        self.num_tasks = _whole_number("num_tasks", num_tasks)
-        self._max_turns = None if max_turns is None else _parse_max_turns(max_turns)
+        self.num_tasks = check_count("num_tasks", num_tasks)
+        self._max_turns = None if max_turns is None else parse_max_turns(max_turns)
         self.reward_density = parse_density(reward_density)
         if shaping not in (None, "potential"):
             raise InvalidOptionError(f'shaping must be None or "potential", got {shaping!r}')
         self.shaping = shaping
-        self.shaping_discount = _number("shaping_discount", shaping_discount, 0.0, 1.0)
-        self.invalid_action_penalty = _number("invalid_action_penalty", invalid_action_penalty, 0.0, None)
-        self.turn_penalty = _number("turn_penalty", turn_penalty, 0.0, None)
+        self.shaping_discount = check_number("shaping_discount", shaping_discount, 0.0, 1.0)
+        self.invalid_action_penalty = check_number("invalid_action_penalty", invalid_action_penalty, 0.0, None)
+        self.turn_penalty = check_number("turn_penalty", turn_penalty, 0.0, None)
         self.infos = self._parse_infos(infos)
         if shaping and not self._can("_oracle") and not self._can("_distance"):
             raise InvalidOptionError(f"{type(self).__name__} knows no distance to the goal: shaping must be None")
@@ -323,7 +309,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             WorldBrokenError: the world has failed, and so has a fresh one.
         """
         super().reset(seed=seed)
-        options = self._check_options(options)
+        options = check_episode_options(options)
         task = self._choose_task(options)
         self._task = self._episode = None  # Should anything fail, the env says that it needs a reset.
         observation = self._begin_afresh(task)
@@ -335,7 +321,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             self._episode = _Episode(
                 fit(observation),
                 self._turn_budget(options.get("max_turns")),
-                parse_density(options.get("reward_density", self.reward_density)),
+                self._reward_schedule(options.get("reward_density", self.reward_density)),
                 potential=potential(self._distance(), self._solution_length()) if self.shaping else 0.0,
             )
             info = {**self._info(), "complexity": task.complexity}
@@ -394,10 +380,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         reached = max(before.milestones, outcome.milestones) if self.keeps_milestones else outcome.milestones
         reached = most if success else min(max(reached, 0), most - 1)
         score = before.score if outcome.score is None else min(max(outcome.score, 0.0), 1.0)
-        if self.pays == "score":
-            earned = ScoreSchedule(before.density).earned(score, success=success)
-        else:
-            earned = MilestoneSchedule.of(most, before.density).earned(reached, success=success)
+        earned = before.schedule.earned(score if self.pays == "score" else reached, success=success)
         return replace(
             before,
             observation=fit(outcome.observation),
@@ -461,8 +444,8 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
 
     def _turn_budget(self, wanted: int | str | None) -> int:
         """Turn budget of a task, from an option of the episode, of the environment, or of the world."""
-        asked = self._max_turns if wanted is None else _parse_max_turns(wanted)
-        turns = _parse_max_turns(self.default_max_turns) if asked is None else asked
+        asked = self._max_turns if wanted is None else parse_max_turns(wanted)
+        turns = parse_max_turns(self.default_max_turns) if asked is None else asked
         if isinstance(turns, int):
             return turns
         length = self.task.complexity.solution_length
@@ -471,6 +454,11 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         if asked is None:
             return self.fallback_max_turns
         raise InvalidOptionError(f"max_turns must be a number for {self.task.id}: its solution length is not known")
+
+    def _reward_schedule(self, density: float | str) -> RewardSchedule:
+        """What pays in an episode of the task being played."""
+        share = parse_density(density)
+        return ScoreSchedule(share) if self.pays == "score" else MilestoneSchedule.of(self.task.milestones, share)
 
     def admissible_actions(self) -> tuple[str, ...]:
         """Every action that would do something now, sorted; empty once the episode has ended.
@@ -569,20 +557,6 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             raise UnsupportedOperationError("shaping needs the optimal distance, which is unknown for this task.")
         return length
 
-    def _check_options(self, options: dict[str, Any] | None) -> dict[str, Any]:
-        """The options of an episode."""
-        checked = dict(options or {})
-        unknown = set(checked) - set(EPISODE_OPTIONS)
-        if unknown or {"task", "task_index"} <= set(checked):
-            raise InvalidOptionError(
-                f"options may hold {', '.join(EPISODE_OPTIONS)}, and not both task and task_index; got {options!r}"
-            )
-        if not isinstance(checked.get("task", ""), str):
-            raise InvalidOptionError(f"options['task'] must be the id of a task, got {checked['task']!r}")
-        if "task_index" in checked:
-            checked["task_index"] = _index(checked["task_index"])
-        return checked
-
     def _choose_task(self, options: dict[str, Any]) -> TaskT:
         if "task" in options:
             return self.tasks.find(options["task"])
@@ -616,43 +590,5 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         return info
 
 
-def _parse_max_turns(value: int | str) -> int | float:
-    """A turn budget as a number, or as a multiple of the solution length (a float)."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return value
-    if isinstance(value, str) and value.endswith("x"):
-        try:
-            multiple = float(value[:-1])
-        except ValueError:
-            multiple = 0.0
-        if 1.0 <= multiple < float("inf"):
-            return multiple
-    raise InvalidOptionError(f'max_turns must be a whole number from 1 or a multiple such as "2x", got {value!r}')
-
-
-def _index(value: object) -> int:
-    """A position in a split, from any kind of whole number."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InvalidOptionError(f"options['task_index'] must be a whole number, got {value!r}") from None
-
-
 def _make(cls: type[TextEnv[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TextEnv[Any]:
     return cls(*args, **kwargs)
-
-
-def _whole_number(name: str, value: int | None) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise InvalidOptionError(f"{name} must be a whole number of at least 1, or None, got {value!r}")
-    return value
-
-
-def _number(name: str, value: float, low: float, high: float | None) -> float:
-    correct = isinstance(value, int | float) and not isinstance(value, bool)
-    if not correct or value < low or (high is not None and value > high) or value == float("inf"):
-        bounds = f"from {low}" + (f" to {high}" if high is not None else " up")
-        raise InvalidOptionError(f"{name} must be a number {bounds}, got {value!r}")
-    return float(value)

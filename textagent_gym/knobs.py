@@ -27,8 +27,8 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args,
 import gymnasium
 from gymnasium.envs.registration import load_env_creator
 
-from textagent_gym.core import TextEnvKwargs
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.options import TextEnvKwargs
 
 Axis = Literal["state_size", "action_size", "solution_length"]
 AXES: tuple[str, ...] = get_args(Axis)

@@ -49,7 +49,7 @@ class MilestoneSchedule:
         """The schedule of a task with that many milestones, at a density from 0 to 1."""
         return cls(paying_milestones(milestones, density))
 
-    def earned(self, reached: int, *, success: bool) -> float:
+    def earned(self, reached: float, *, success: bool) -> float:
         """What an episode has earned. Without success it stays below 1.0, whatever else was reached.
 
         >>> MilestoneSchedule.of(4, 1.0).earned(3, success=False)
@@ -77,6 +77,10 @@ class ScoreSchedule:
         0.4
         """
         return 1.0 if success else self.density * min(score, _MOST_WITHOUT_SUCCESS)
+
+
+RewardSchedule = MilestoneSchedule | ScoreSchedule
+"""What an episode has earned by the milestones it has reached, or by its score: `schedule.earned(...)`."""
 
 
 def potential(distance: int | None, initial_distance: int) -> float:

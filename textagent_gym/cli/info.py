@@ -6,8 +6,9 @@ import inspect
 from dataclasses import dataclass
 
 from textagent_gym.cli.environment import Chosen, full_id, make
-from textagent_gym.core import TextEnv, TextEnvKwargs
+from textagent_gym.core import TextEnv
 from textagent_gym.knobs import knob_table
+from textagent_gym.options import TextEnvKwargs
 from textagent_gym.terminal import visible
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Unpack
 
-from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
+from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.alfworld.engine import NOTHING_HAPPENS, State
 from textagent_gym.domains.alfworld.game import Dialect, Game
 from textagent_gym.domains.alfworld.generator import RoomKind, RoomSpec
@@ -17,6 +17,7 @@ from textagent_gym.domains.alfworld.searcher import Searcher
 from textagent_gym.domains.alfworld.tasks import OfficialOptions, OfficialTasks, RoomTasks
 from textagent_gym.errors import InvalidOptionError, PlanningBudgetError
 from textagent_gym.knobs import Options, OptionsClass, accepts, arguments_of, check_names, knob
+from textagent_gym.options import TextEnvKwargs
 from textagent_gym.planning import Plan
 from textagent_gym.tasks import Task
 

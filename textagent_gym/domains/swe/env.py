@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar, TypeVar, Unpack
 
 from textagent_gym.calls import ActionError, Call, Tool
-from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
+from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.grading.hidden.judge import MOST_GRADINGS
 from textagent_gym.domains.swe.options import SWEKwargs, SWEOptions
@@ -25,6 +25,7 @@ from textagent_gym.domains.swe.tools import (
     repair_script,
 )
 from textagent_gym.knobs import accepts, arguments_of, check_names
+from textagent_gym.options import TextEnvKwargs
 from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
 from textagent_gym.tasks import TaskSource
 from textagent_gym.terminal import visible

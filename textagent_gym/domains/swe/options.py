@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from textagent_gym.core import TextEnvKwargs
 from textagent_gym.domains.swe.tools import ActionFormat, Tools
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import Options, knob
+from textagent_gym.options import TextEnvKwargs
 from textagent_gym.sandbox import Limits
 from textagent_gym.sandbox.choose import SANDBOXES
 

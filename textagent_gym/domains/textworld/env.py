@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, TypeVar, Unpack
 
-from textagent_gym.core import Outcome, TextEnv, TextEnvKwargs
+from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.textworld.specs import SPECS, FilesSpec, TellingOptions, TextWorldOptions, make_spec
 from textagent_gym.domains.textworld.tasks import FileTasks, TextWorldTasks
 from textagent_gym.domains.textworld.zmachine import ZMachine, plain, plain_opening, playable, upstream_feedback
 from textagent_gym.errors import PlanningBudgetError, UnsupportedOperationError
 from textagent_gym.knobs import OptionsClass, accepts, arguments_of
+from textagent_gym.options import TextEnvKwargs
 from textagent_gym.planning import Plan
 from textagent_gym.tasks import Task
 

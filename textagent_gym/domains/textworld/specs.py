@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from textagent_gym.core import TextEnvKwargs
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
 from textagent_gym.knobs import Options, check_names, knob
+from textagent_gym.options import TextEnvKwargs
 
 Kind = Literal["custom", "simple", "cooking", "coin_collector", "treasure_hunter", "files"]
 
