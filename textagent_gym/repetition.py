@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 _IN_A_ROW = 30  # Tasks without anything new before a split counts as small: less than about 1/30 of its draws is new.
 _WATCHED = 10_000  # Tasks after which nobody watches any more.
@@ -20,7 +21,7 @@ class RepetitionWatch:
 
     >>> watch = RepetitionWatch("Dice/d6")
     >>> for index in range(25):
-    ...     watch.note("train", index, content=str(index % 6))
+    ...     watch.note("train", index, lambda: str(index % 6))
     >>> watch.different("train")
     6
     """
@@ -35,16 +36,23 @@ class RepetitionWatch:
         """Number of different tasks of a split that have been noted."""
         return len(self._contents.get(split, ()))
 
-    def note(self, split: str, index: int, content: str) -> None:
-        """A task was made; `content` is equal for equal tasks."""
+    def note(self, split: str, index: int, content: Callable[[], str]) -> None:
+        """A task was made.
+
+        Args:
+            split: split of the task.
+            index: position of the task in its split.
+            content: function that returns equal texts for equal tasks, called the first time that the task is made.
+        """
         indices = self._indices.setdefault(split, set())
         if index in indices or len(indices) >= _WATCHED:
             return
         indices.add(index)
         contents = self._contents.setdefault(split, set())
         repeats = self._repeats.get(split, 0)
-        self._repeats[split] = repeats + 1 if content in contents or repeats < 0 else 0
-        contents.add(content)
+        text = content()
+        self._repeats[split] = repeats + 1 if text in contents or repeats < 0 else 0
+        contents.add(text)
         if self._repeats[split] == _IN_A_ROW:
             self._repeats[split] = -(10**9)  # Once is enough.
             warnings.warn(

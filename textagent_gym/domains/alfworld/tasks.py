@@ -110,7 +110,7 @@ class RoomTasks(GeneratedTasks[RoomSpec, Game]):
 
     def _make(self, split: str, index: int) -> Game:
         game = _generate(self.spec, split, index, self.dialect)
-        self._repetition.note(split, index, visible_content(game))
+        self._repetition.note(split, index, lambda: visible_content(game))
         return game
 
     def _measure(self, world: Game) -> tuple[Complexity, int, str]:

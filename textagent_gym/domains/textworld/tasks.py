@@ -32,8 +32,9 @@ class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
 
     def _make(self, split: str, index: int) -> store.StoredGame:
         game = store.load(self.spec, split, index)
-        if self.size(split) is None and game.content is not None:
-            self._repetition.note(split, index, game.content)
+        content = game.content
+        if self.size(split) is None and content is not None:
+            self._repetition.note(split, index, lambda: content)
         return game
 
     def _measure(self, world: store.StoredGame) -> tuple[Complexity, int, str]:
