@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import tyro
 
 from textagent_gym.cli.environment import ChosenTasks
 from textagent_gym.errors import InvalidOptionError
@@ -13,15 +15,16 @@ from textagent_gym.errors import InvalidOptionError
 
 @dataclass(frozen=True, kw_only=True)
 class Demos(ChosenTasks):
-    """Write demonstrations as chat-format JSONL, which TRL's SFTTrainer reads as it is.
+    """Record an agent's solved episodes as conversations: chat-format JSONL, which TRL's SFTTrainer reads as it is.
 
-    Episodes that do not reach the goal are left out. The split is train unless --split names another one.
+    The split is train unless --split names another one.
     """
 
-    out: Path
-    """File to write, one conversation per line. A file that another run with the same settings began is completed."""
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")]
+    """File to write, one conversation per line. A file that was begun with the same settings is completed."""
     agent: str = "oracle"
-    """Agent to record: oracle (knows where everything is) or expert (searches, and knows only what it has read)."""
+    """Agent to record.
+    oracle: knows everything. expert: searches, and knows only what it has read."""
     hints: bool = False
     """Whether every observation lists the admissible actions."""
 

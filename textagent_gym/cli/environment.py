@@ -21,10 +21,10 @@ class Chosen:
     """The environment that a command works on."""
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ID")]
-    """Id of the environment, such as textagent/TextWorld-w2-o3-q4-v0; `textagent-gym list` shows all ids.
+    """Id of the environment; `textagent-gym list` shows all. "textagent/" and "-v0" may be left out.
     An id of the form module:ID first imports the module, which registers the environment."""
     set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE")] = field(default=())
-    """Keyword argument of the environment; `textagent-gym info ID` shows all: --set rooms=4 --set goal=brief."""
+    """Keyword argument of the environment, such as rooms=4; `textagent-gym info ID` shows all."""
 
     @property
     def kwargs(self) -> dict[str, Any]:
@@ -46,10 +46,10 @@ class ChosenTasks(Chosen):
     """The environment that a command works on, and how many of its tasks."""
 
     tasks: int = 100
-    """Number of tasks, from the first of the split on."""
-    split: str | None = None
+    """Number of tasks, from the first one of the split."""
+    split: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
     """Split of the tasks; `textagent-gym info ID` shows all. The default is named in the description above."""
-    workers: int | None = None
+    workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Number of processes that make the tasks; by default the number of processor cores."""
 
     def make(self, default: str | None = None) -> tuple[Any, int]:
