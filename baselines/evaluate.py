@@ -82,7 +82,13 @@ def evaluate_policy(
     finally:
         collector.close()
     made: gymnasium.Env[str, str] = gymnasium.make(env, **env_kwargs)
-    details = {"policy": policy, "temperature": temperature, "max_action_tokens": max_action_tokens}
+    details = {
+        "policy": policy,
+        "system": chat.system,
+        "instructed": chat.instructed,
+        "temperature": temperature,
+        "max_action_tokens": max_action_tokens,
+    }
     result = begin(made, name or policy, tasks=tasks, repeats=episodes, seed=seed, details=details)
     reasons = {id(each.request): each.reason for each in collection.broken}
     played = iter(collection.trajectories)

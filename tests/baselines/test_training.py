@@ -18,6 +18,7 @@ import tyro
 from baselines import grpo, sft
 from baselines.advantages import GroupTooSmallError
 from baselines.chat import chat_of
+from baselines.evaluate import evaluate_policy
 from baselines.models import load_policy
 from baselines.run_folder import RunFolderError
 from textagent_gym.errors import InvalidOptionError
@@ -220,13 +221,34 @@ def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: s
 def test_sft_keeps_the_system_message_of_the_demonstrations(tiny: Path, demos: Path, tmp_path: Path) -> None:
     told = tmp_path / "told.jsonl"
     system = {"role": "system", "content": "Press switches."}
-    lines = [{"messages": [system, *json.loads(line)["messages"]]} for line in demos.read_text().splitlines()[:4]]
+    lines = [{"messages": [system, *json.loads(line)["messages"][1:]]} for line in demos.read_text().splitlines()[:4]]
     told.write_text("".join(json.dumps(line) + "\n" for line in lines))
     sft.train(sft.Config(model=str(tiny), demos=told, out=tmp_path / "sft", epochs=1.0))
     chat = chat_of(str(tmp_path / "sft"), load_policy(str(tmp_path / "sft"))[1])
     assert (chat.system, chat.instructed) == ("Press switches.", False)  # It is played as it was trained.
     assert sft.common_system(lines) == "Press switches."
     assert sft.common_system([*lines, {"messages": lines[0]["messages"][1:]}]) == ""
+
+
+def test_a_policy_of_sft_reads_what_it_will_read_when_it_is_played(tiny: Path, demos: Path, tmp_path: Path) -> None:
+    trainer = sft.make_trainer(sft.Config(model=str(tiny), demos=demos, out=tmp_path))
+    sft.train(sft.Config(model=str(tiny), demos=demos, out=tmp_path, epochs=1.0, max_demos=4))
+    _, tokenizer = load_policy(str(tmp_path))
+    chat = chat_of(str(tmp_path), tokenizer)
+    assert (chat.system, chat.instructed) == ("", True)
+    _, collection = evaluate_policy(str(tmp_path), "lights/Lights-v0", {"switches": 2, "split": "train"}, tasks=3)
+    for row, trajectory in zip(trainer.train_dataset, collection.trajectories, strict=False):
+        prompt = list(trajectory.turns[0].prompt)
+        assert "blows the fuse" in tokenizer.decode(prompt)  # From the instructions.
+        assert row["input_ids"][: len(prompt)] == prompt
+
+
+def test_demonstrations_with_and_without_instructions_do_not_mix(demos: Path, tmp_path: Path) -> None:
+    first, second = (json.loads(line) for line in demos.read_text().splitlines()[:2])
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_text(json.dumps(first) + "\n" + json.dumps({**second, "instructed": False}) + "\n")
+    with pytest.raises(sft.DemonstrationError, match=r"line 2: .* with instructions and some without"):
+        sft.read_demos(mixed)
 
 
 def test_other_settings_do_not_continue_a_run(tiny: Path, tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ class Demos(ChosenTasks):
     oracle: knows everything. expert: searches, and knows only what it has read."""
     hints: bool = False
     """Whether every observation lists the admissible actions."""
+    instructions: bool = True
+    """Whether every conversation begins with the environment's instructions, as its system message.
+    Policies that are trained on the file are then also played with the instructions."""
 
     def run(self) -> int:
         """Write the file."""
@@ -42,7 +45,7 @@ class Demos(ChosenTasks):
         check_writable(self.out)
         env, count = self.make(default="train")
         player = AdmissibleActionHints(env) if self.hints else env
-        wanted = settings(player, self.agent)
+        wanted = settings(player, self.agent, self.instructions)
         part = part_of(self.out)
         recorded = {**_recorded(self.out, wanted), **_recorded(part, wanted, damaged=True)}
         write_whole(part, "".join(json.dumps(demo) + "\n" for demo in recorded.values()))
@@ -53,7 +56,7 @@ class Demos(ChosenTasks):
                 task = base.tasks.task(base.split, index)
                 demo = recorded.get(task.id)
                 if demo is None:
-                    demo = demonstrate(player, {"task_index": index}, self.agent)
+                    demo = demonstrate(player, {"task_index": index}, self.agent, instructions=self.instructions)
                     file.write(json.dumps(demo) + "\n")
                     file.flush()
                 if demo["success"]:
@@ -67,7 +70,7 @@ class Demos(ChosenTasks):
         return 0
 
 
-def _recorded(path: Path, wanted: dict[str, str], *, damaged: bool = False) -> dict[str, dict[str, Any]]:
+def _recorded(path: Path, wanted: dict[str, Any], *, damaged: bool = False) -> dict[str, dict[str, Any]]:
     """Demonstrations that a file holds already, by task.
 
     Args:
@@ -92,7 +95,8 @@ def _recorded(path: Path, wanted: dict[str, str], *, damaged: bool = False) -> d
             raise InvalidOptionError(f"{path}, line {number}, is no demonstration; choose another file") from error
         if different:
             what = f"{demo['agent']} in {demo['env']}"
-            settings = "" if different != ["spec"] else " with other settings or hints"
+            same_play = not {"env", "agent"} & set(different)
+            settings = " with other settings, hints or instructions" if same_play else ""
             raise InvalidOptionError(f"{path} holds demonstrations of {what}{settings}; choose another file")
         recorded[task] = demo
     return recorded
