@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 ENV = "textagent/TextWorldCoinCollector-v0"
 KWARGS: dict[str, Any] = {"level": 5, "goal": "brief", "max_turns": "1.5x"}
 MAX_ACTION_TOKENS = 8
+"""Bound on the length of an action: the longest ones of these games, such as "go north", have a few tokens."""
+
 
 console = Console()
 

@@ -81,7 +81,7 @@ def evaluate_policy(
         collection = collector.collect(requests, progress)
     finally:
         collector.close()
-    made: gymnasium.Env[str, str] = gymnasium.make(env, **env_kwargs)
+    player: gymnasium.Env[str, str] = gymnasium.make(env, **env_kwargs)
     details = {
         "policy": policy,
         "system": chat.system,
@@ -89,14 +89,14 @@ def evaluate_policy(
         "temperature": temperature,
         "max_action_tokens": max_action_tokens,
     }
-    result = begin(made, name or policy, tasks=tasks, repeats=episodes, seed=seed, details=details)
+    result = begin(player, name or policy, tasks=tasks, repeats=episodes, seed=seed, details=details)
     reasons = {id(each.request): each.reason for each in collection.broken}
     played = iter(collection.trajectories)
     records = tuple(
-        _broken(made, request, reasons[id(request)]) if id(request) in reasons else _record(next(played), request)
+        _broken(player, request, reasons[id(request)]) if id(request) in reasons else _record(next(played), request)
         for request in requests
     )
-    made.close()
+    player.close()
     return replace(result, episodes=records), collection
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import json
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -33,7 +32,7 @@ class Chosen:
         Raises:
             InvalidOptionError: there is no such environment, or a value that it cannot have.
         """
-        from textagent_gym.knobs import read_settings
+        from textagent_gym.knobs import parse_settings, read_settings
 
         settings = parse_settings(self.set)
         texts = dict(setting.split("=", 1) for setting in self.set)
@@ -59,7 +58,7 @@ class ChosenTasks(Chosen):
             default: split where none was asked for; `None` for one that is held out, if there is one.
         """
         from textagent_gym.cli.progress import bar
-        from textagent_gym.evaluation.play import base_of, count_tasks
+        from textagent_gym.evaluation.episode import base_of, count_tasks
 
         if self.workers is not None and self.workers < 1:
             raise InvalidOptionError(f"--workers must be at least 1, got {self.workers}")
@@ -78,26 +77,6 @@ class ChosenTasks(Chosen):
         with bar("Making tasks", count) as done:
             base.tasks.prepare(base.split, range(count), workers=self.workers, progress=done)
         return env, count
-
-
-def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
-    """`name=value` pairs as keyword arguments: a value is JSON where it can be read as such, and text otherwise.
-
-    >>> parse_settings(("rooms=4", "reward_density=dense", "cut=true", "infos=oracle_action"))
-    {'rooms': 4, 'reward_density': 'dense', 'cut': True, 'infos': ['oracle_action']}
-    """
-    kwargs: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.isidentifier():
-            raise InvalidOptionError(f"--set takes name=value, got {setting!r}")
-        try:
-            kwargs[name] = json.loads(value.lower() if value in ("True", "False", "None") else value)
-        except ValueError:
-            kwargs[name] = value
-    if "infos" in kwargs and not isinstance(kwargs["infos"], list):  # Several, or one, or none.
-        kwargs["infos"] = [] if kwargs["infos"] is None else [kwargs["infos"]]
-    return kwargs
 
 
 def full_id(env: str) -> str:

@@ -29,10 +29,10 @@ class Verify:
         """Check; 1 if something is not as recorded."""
         from rich.console import Console
 
-        from textagent_gym.cli.environment import parse_settings
         from textagent_gym.cli.progress import bar
         from textagent_gym.evaluation import load, replay, spec_from_file, summarize
         from textagent_gym.evaluation.records import versions
+        from textagent_gym.knobs import parse_settings
         from textagent_gym.terminal import visible
 
         console = Console()

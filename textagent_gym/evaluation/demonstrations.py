@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 
 from textagent_gym.agents import make_agent
-from textagent_gym.evaluation.play import Episode, play_until_whole
+from textagent_gym.evaluation.episode import Episode, play_until_whole
 from textagent_gym.evaluation.records import spec_of
 
 
