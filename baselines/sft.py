@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baselines.command_line import LogFunction, run_from_terminal
+from textagent_gym.errors import TextAgentError
 
 if TYPE_CHECKING:
     from trl import SFTTrainer
@@ -44,7 +45,7 @@ class Config:
     """Seed of the order of the demonstrations."""
 
 
-class DemonstrationError(ValueError):
+class DemonstrationError(TextAgentError, ValueError):
     """The file of demonstrations cannot be used; the message says which line and why."""
 
 

@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import gymnasium
 import pytest
 import torch
 import tyro
@@ -25,6 +26,13 @@ from textagent_gym.errors import InvalidOptionError
 
 ROOT = Path(__file__).parents[2]
 KWARGS = {"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8}
+
+
+class NumbersEnv(gymnasium.Env[str, int]):
+    """Observations that are text, actions that are not."""
+
+    observation_space = gymnasium.spaces.Text(100)
+    action_space = gymnasium.spaces.Discrete(3)
 
 
 def config(tiny: Path, out: Path, **changes: object) -> grpo.Config:
@@ -135,6 +143,24 @@ def test_settings_that_change_no_curve_may_change(tiny: Path, tmp_path: Path) ->
     grpo.run(config(tiny, tmp_path, iterations=1))
     grpo.run(config(tiny, tmp_path, iterations=2, microbatch=3, slots=3, checkpoint_every=5))
     assert [metrics["iteration"] for metrics in curve(tmp_path)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("env", "space"),
+    [
+        ("FrozenLake-v1", r"observation space is Discrete\(16\)"),
+        ("numbers/Numbers-v0", r"action space is Discrete\(3\)"),
+    ],
+)
+def test_a_world_that_is_not_text_is_refused_before_anything_is_made(env: str, space: str, tmp_path: Path) -> None:
+    if "numbers/Numbers-v0" not in gymnasium.registry:
+        gymnasium.register("numbers/Numbers-v0", entry_point=NumbersEnv)
+    nowhere = tmp_path / "no-such-model"
+    with pytest.raises(InvalidOptionError, match=f"{env} is not a text environment: its {space}"):
+        grpo.run(config(nowhere, tmp_path / "run", env=env, env_kwargs={}))
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InvalidOptionError, match=space):
+        evaluate_policy(str(nowhere), env, {}, tasks=1)
 
 
 def test_a_start_that_fails_leaves_no_folder_behind(tiny: Path, tmp_path: Path) -> None:
@@ -249,6 +275,17 @@ def test_demonstrations_with_and_without_instructions_do_not_mix(demos: Path, tm
     mixed.write_text(json.dumps(first) + "\n" + json.dumps({**second, "instructed": False}) + "\n")
     with pytest.raises(sft.DemonstrationError, match=r"line 2: .* with instructions and some without"):
         sft.read_demos(mixed)
+
+
+def test_a_file_that_cannot_be_used_is_one_line_on_the_command_line(tmp_path: Path) -> None:
+    demos = tmp_path / "demos.jsonl"
+    demos.write_text('{"messages": []}\n')
+    arguments = ["--model", "none", "--demos", str(demos), "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-m", "baselines.sft", *arguments], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines() == [f"{demos}, line 1: the agent says nothing"]
 
 
 def test_other_settings_do_not_continue_a_run(tiny: Path, tmp_path: Path) -> None:
