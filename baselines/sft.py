@@ -89,6 +89,7 @@ def common_system(demos: list[dict[str, Any]]) -> str:
 
 def make_trainer(config: Config) -> SFTTrainer:
     """TRL's trainer over the demonstrations."""
+    demos = read_demos(config.demos, config.max_demos)  # First: a file that cannot be used is told before a long load.
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer
 
@@ -96,7 +97,6 @@ def make_trainer(config: Config) -> SFTTrainer:
     from baselines.models import load_policy
 
     keep_freed_memory()
-    demos = read_demos(config.demos, config.max_demos)
     model, tokenizer = load_policy(config.model)
     arguments = SFTConfig(
         output_dir=str(config.out),
