@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,10 @@ def run_from_terminal(config: type[Any], run: Callable[[Any, LogFunction], Path]
     let_waiting_threads_sleep()
     from baselines.advantages import GroupTooSmallError
 
+    program = f"python -m baselines.{Path(sys.argv[0]).stem}"
     try:
-        policy = run(tyro.cli(config), lambda metrics: print(json.dumps(metrics), flush=True))
+        settings = tyro.cli(config, prog=program, config=(tyro.conf.FlagCreatePairsOff,))
+        policy = run(settings, lambda metrics: print(json.dumps(metrics), flush=True))
     except (TextAgentError, RunFolderError, GroupTooSmallError, OSError) as error:
         raise SystemExit(str(error)) from None
     except KeyboardInterrupt:

@@ -23,7 +23,7 @@ HARMLESS = frozenset(
 
 
 def _settings(words: list[str]) -> dict[str, Any]:
-    from textagent_gym.cli.environment import parse_settings
+    from textagent_gym.knobs import parse_settings
 
     return parse_settings(tuple(words))
 

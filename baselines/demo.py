@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 ENV = "textagent/TextWorldCoinCollector-v0"
 KWARGS: dict[str, Any] = {"level": 5, "goal": "brief", "max_turns": "1.5x"}
 MAX_ACTION_TOKENS = 8
+"""Bound on the length of an action: the longest ones of these games, such as "go north", have a few tokens."""
+
 
 console = Console()
 
@@ -160,14 +162,14 @@ def write_random_play(config: Config) -> Path:
 
 
 def write_demos(config: Config) -> Path:
-    """Demonstrations of the oracle on some training games."""
+    """Demonstrations of the oracle on some training games, without instructions: the observation lists the actions."""
     from textagent_gym.evaluation import demonstrate
 
     path = config.out / "demos.jsonl"
     env, lines = make_env(), []
     with bar("Collecting oracle demonstrations", config.demos) as done:
         for index in range(config.demos):
-            lines.append(json.dumps(demonstrate(env, {"task_index": index})))
+            lines.append(json.dumps(demonstrate(env, {"task_index": index}, instructions=False)))
             done(index + 1)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

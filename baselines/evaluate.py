@@ -13,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 from baselines.chat import chat_of
 from baselines.config import PoolKind
 from baselines.models import load_policy
-from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
+from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool, make_text_env
 from baselines.trajectory import Trajectory
 from textagent_gym.core import TextEnv
 from textagent_gym.evaluation import EpisodeRecord, Evaluation, begin, digest
@@ -57,10 +57,14 @@ def evaluate_policy(
         name: name of the agent in the records; by default the policy's.
         progress: called with each episode that has ended.
 
+    Raises:
+        InvalidOptionError: the observations or the actions of the environment are not text.
+
     Returns:
         the records, which `textagent_gym.evaluation.replay` can check, and the trajectories; episodes whose world broke
         are in `Collection.broken` only.
     """
+    player = make_text_env(env, env_kwargs)
     model, tokenizer = load_policy(policy)
     chat = chat_of(policy, tokenizer, system)
     requests = [
@@ -81,16 +85,21 @@ def evaluate_policy(
         collection = collector.collect(requests, progress)
     finally:
         collector.close()
-    made: gymnasium.Env[str, str] = gymnasium.make(env, **env_kwargs)
-    details = {"policy": policy, "temperature": temperature, "max_action_tokens": max_action_tokens}
-    result = begin(made, name or policy, tasks=tasks, repeats=episodes, seed=seed, details=details)
+    details = {
+        "policy": policy,
+        "system": chat.system,
+        "instructed": chat.instructed,
+        "temperature": temperature,
+        "max_action_tokens": max_action_tokens,
+    }
+    result = begin(player, name or policy, tasks=tasks, repeats=episodes, seed=seed, details=details)
     reasons = {id(each.request): each.reason for each in collection.broken}
     played = iter(collection.trajectories)
     records = tuple(
-        _broken(made, request, reasons[id(request)]) if id(request) in reasons else _record(next(played), request)
+        _broken(player, request, reasons[id(request)]) if id(request) in reasons else _record(next(played), request)
         for request in requests
     )
-    made.close()
+    player.close()
     return replace(result, episodes=records), collection
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baselines.command_line import LogFunction, run_from_terminal
+from textagent_gym.errors import TextAgentError
 
 if TYPE_CHECKING:
     from trl import SFTTrainer
@@ -44,27 +45,34 @@ class Config:
     """Seed of the order of the demonstrations."""
 
 
-class DemonstrationError(ValueError):
+class DemonstrationError(TextAgentError, ValueError):
     """The file of demonstrations cannot be used; the message says which line and why."""
 
 
 def read_demos(path: Path, limit: int | None = None) -> list[dict[str, Any]]:
-    """The conversations of a JSONL file.
+    """The conversations of a JSONL file: `messages`, and `instructed` if they begin with the world's instructions.
 
     Raises:
-        DemonstrationError: the file is empty, or a line is not a conversation.
+        DemonstrationError: the file is empty, a line is not a conversation, or only some conversations begin with the
+            instructions of their environment.
     """
     demos = []
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                messages = json.loads(line)["messages"]
+                demo = json.loads(line)
+                messages, instructed = demo["messages"], bool(demo.get("instructed", False))
                 roles = [message["role"] for message in messages]
             except (ValueError, KeyError, TypeError) as error:
                 raise DemonstrationError(f"{path}, line {number}: not a conversation ({error!r})") from error
             if "assistant" not in roles:
                 raise DemonstrationError(f"{path}, line {number}: the agent says nothing")
-            demos.append({"messages": messages})
+            demos.append({"messages": messages, "instructed": instructed})
+            if instructed != demos[0]["instructed"]:
+                raise DemonstrationError(
+                    f"{path}, line {number}: some conversations were recorded with instructions and some without; "
+                    "a policy is played in one way, so put them into two files"
+                )
             if limit is not None and len(demos) == limit:
                 break
     if not demos:
@@ -81,6 +89,7 @@ def common_system(demos: list[dict[str, Any]]) -> str:
 
 def make_trainer(config: Config) -> SFTTrainer:
     """TRL's trainer over the demonstrations."""
+    demos = read_demos(config.demos, config.max_demos)  # First: a file that cannot be used is told before a long load.
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer
 
@@ -111,7 +120,7 @@ def make_trainer(config: Config) -> SFTTrainer:
         model=model,
         processing_class=tokenizer,
         args=arguments,
-        train_dataset=Dataset.from_list(read_demos(config.demos, config.max_demos)),
+        train_dataset=Dataset.from_list([{"messages": demo["messages"]} for demo in demos]),
     )
 
 
@@ -144,13 +153,14 @@ def _report(trainer: SFTTrainer, log: LogFunction) -> None:
 
 
 def _save_chat(config: Config) -> None:
-    """Keep the system message of the demonstrations with the policy, to which nothing is to be added later."""
+    """Keep with the policy how it was trained: with each environment's instructions, or with one system message."""
     from baselines.chat import ChatFormat
     from baselines.models import load_policy
 
     _, tokenizer = load_policy(str(config.out))
-    system = common_system(read_demos(config.demos, config.max_demos))
-    ChatFormat(tokenizer, system, instructed=False).save(config.out)
+    demos = read_demos(config.demos, config.max_demos)
+    instructed = demos[0]["instructed"]
+    ChatFormat(tokenizer, "" if instructed else common_system(demos), instructed).save(config.out)
 
 
 def main() -> None:

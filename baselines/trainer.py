@@ -33,7 +33,7 @@ from baselines.config import HARMLESS, TrainerConfig
 from baselines.critic import load_critic
 from baselines.method import Method
 from baselines.models import load_policy
-from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
+from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool, make_text_env
 from baselines.run_folder import append_metrics, claim_folder, drop_metrics_after
 from baselines.trajectory import Trajectory
 from baselines.update import Learner, update
@@ -59,6 +59,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
 
     Raises:
         GroupTooSmallError: `group_size` is smaller than the method needs.
+        InvalidOptionError: the observations or the actions of the environment are not text.
         RunFolderError: the folder holds another run, or a damaged one.
         WorldBrokenError: not one episode of an iteration could be played.
     """
@@ -67,6 +68,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
             f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
             f"{method.smallest_group}"
         )
+    make_text_env(config.env, config.env_kwargs).close()  # Refused before a model is loaded or a folder made.
     keep_freed_memory()
     run = _Run(config, method)
     if run.iteration < config.iterations:

@@ -1,6 +1,6 @@
 """Somebody who wants to be paid without a repair: the chance that the judge gives them, and what forgeries are paid.
 
-    python -m benchmarks.swe_forger --packages measures inflection --plot docs/images/swe-chances.svg
+    python -m benchmarks.swe_forger --packages measures inflection --plot docs/measurements/swe-chances.svg
 
 A forgery is code that an agent could add to a package. It does what a forger can who has read the suite's source: it
 takes over the witness before the tests begin, and answers by a rule. It knows the statement, what the mistaken code

@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-IMPORTS: dict[str, int] = {
-    "baselines/config.py": 1,
-    "baselines/demo.py": 1,
-}
+IMPORTS: dict[str, int] = {}
 ENGLISH: dict[str, int] = {}
 NAMES: dict[str, int] = {
-    "baselines/evaluate.py": 1,
-    "baselines/rollout/collector.py": 1,
-    "textagent_gym/calls/formats.py": 3,
-    "textagent_gym/cli/info.py": 1,
-    "textagent_gym/domains/alfworld/data.py": 1,
-    "textagent_gym/domains/alfworld/download.py": 2,
-    "textagent_gym/domains/alfworld/engine.py": 5,
-    "textagent_gym/domains/alfworld/env.py": 3,
-    "textagent_gym/domains/alfworld/planner.py": 1,
-    "textagent_gym/domains/alfworld/reasons.py": 1,
-    "textagent_gym/domains/alfworld/searcher.py": 2,
     "textagent_gym/domains/swe/env.py": 10,
     "textagent_gym/domains/swe/expert/repairs.py": 1,
     "textagent_gym/domains/swe/expert/searcher.py": 9,
@@ -48,7 +34,6 @@ NAMES: dict[str, int] = {
     "textagent_gym/domains/swe/tools.py": 1,
     "textagent_gym/domains/textworld/env.py": 1,
     "textagent_gym/domains/textworld/quick.py": 1,
-    "textagent_gym/knobs.py": 1,
     "textagent_gym/sandbox/base.py": 1,
     "textagent_gym/sandbox/bubblewrap.py": 2,
     "textagent_gym/sandbox/choose.py": 1,
@@ -62,12 +47,8 @@ NAMES: dict[str, int] = {
     "textagent_gym/sandbox/system.py": 3,
     "textagent_gym/sandbox/tree.py": 4,
     "textagent_gym/sandbox/visible.py": 1,
-    "textagent_gym/wrappers/history.py": 1,
-    "textagent_gym/wrappers/parsing.py": 1,
-    "textagent_gym/wrappers/saving.py": 1,
 }
 NUMBERS: dict[str, int] = {
-    "baselines/demo.py": 1,
     "textagent_gym/domains/swe/env.py": 1,
     "textagent_gym/domains/swe/expert/trial/places.py": 2,
     "textagent_gym/domains/swe/expert/trial/problem.py": 5,
@@ -83,7 +64,6 @@ NUMBERS: dict[str, int] = {
     "textagent_gym/domains/swe/rows/reports.py": 1,
     "textagent_gym/domains/swe/tools.py": 1,
     "textagent_gym/domains/textworld/generator.py": 1,
-    "textagent_gym/evaluation/statistics.py": 1,
     "textagent_gym/sandbox/base.py": 2,
     "textagent_gym/sandbox/bubblewrap.py": 1,
     "textagent_gym/sandbox/cluster.py": 2,

@@ -1,4 +1,4 @@
-"""The Python in the documentation runs."""
+"""The Python in the documentation runs, and its links lead somewhere."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 pytest.importorskip("textworld", reason='needs: pip install "textagent-gym[textworld]"')
 
 ROOT = Path(__file__).parents[1]
+PAGES = (*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md")
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}-{number}")
-    for page in (*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md")
+    for page in PAGES
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S))
     if "--8<--" not in block
 ]
@@ -35,3 +36,20 @@ def test_a_block_runs_as_a_script(block: str, tmp_path: Path) -> None:
         [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
+
+
+def anchors(page: Path) -> set[str]:
+    """Names by which a page's headings can be linked."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        if "://" in link or not path:
+            continue
+        target = (page.parent / path).resolve()
+        assert target.is_file(), f"{link} leads nowhere"
+        assert not anchor or anchor in anchors(target), f"{link}: {path} has no such heading"

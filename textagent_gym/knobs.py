@@ -210,16 +210,16 @@ def check_names(world: str, given: Collection[str], *declared: OptionsClass) -> 
     Raises:
         InvalidOptionError: there is no such option; the message names the nearest one.
     """
-    own = [name for options in declared for each in options.knobs() for name in _names(each)]
+    names = [name for options in declared for each in options.knobs() for name in _names(each)]
     for name in given:
-        if name in own or name in CONTRACT:
+        if name in names or name in CONTRACT:
             continue
-        hint = did_you_mean(name, [*own, *CONTRACT])
+        hint = did_you_mean(name, [*names, *CONTRACT])
         if name in AXES:
             hint = " It is measured there (see `info['complexity']`); what is asked for are the world's own knobs."
         raise InvalidOptionError(
             f"{name!r} is not an option of {world}.{hint} "
-            f"It has: {', '.join(sorted(own))}; and like every world: {', '.join(CONTRACT)}."
+            f"It has: {', '.join(sorted(names))}; and like every world: {', '.join(CONTRACT)}."
         )
 
 
@@ -310,6 +310,26 @@ def knob_table(world: str | type, given: Mapping[str, Any] | None = None) -> str
             default = _shown(set_already.get(each.name, each.default))
             rows.append(f"| {names} | {each.values} | {default} | {each.meaning} |")
     return "\n".join(rows) if len(rows) > 2 else ""
+
+
+def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
+    """`name=value` pairs as keyword arguments: a value is JSON where it can be read as such, and text otherwise.
+
+    >>> parse_settings(("rooms=4", "reward_density=dense", "cut=true", "infos=oracle_action"))
+    {'rooms': 4, 'reward_density': 'dense', 'cut': True, 'infos': ['oracle_action']}
+    """
+    kwargs: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.isidentifier():
+            raise InvalidOptionError(f"a setting is name=value, such as rooms=4, got {setting!r}")
+        try:
+            kwargs[name] = json.loads(value.lower() if value in ("True", "False", "None") else value)
+        except ValueError:
+            kwargs[name] = value
+    if "infos" in kwargs and not isinstance(kwargs["infos"], list):  # Several, or one, or none.
+        kwargs["infos"] = [] if kwargs["infos"] is None else [kwargs["infos"]]
+    return kwargs
 
 
 def read_settings(world: str | type, settings: Mapping[str, str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatdim, flatten, flatten_space, unflatten
@@ -22,6 +23,7 @@ from gymnasium.vector.utils.shared_memory import (
 )
 from numpy.typing import NDArray
 
+from textagent_gym.errors import InvalidOptionError
 from textagent_gym.texts import cut_middle, notice
 
 MAX_LENGTH = 65_536
@@ -38,6 +40,20 @@ def fit(text: str, max_length: int = MAX_LENGTH) -> str:
         return text
     room = max(0, max_length - len(notice(len(text))))
     return cut_middle(text, room)[:max_length]
+
+
+def check_text_spaces(env: gymnasium.Env[Any, Any]) -> None:
+    """Refuse an environment whose observations or actions are not text.
+
+    Raises:
+        InvalidOptionError: a space is not a `gymnasium.spaces.Text`; the message names the environment and the space.
+    """
+    for kind, space in (("observation", env.observation_space), ("action", env.action_space)):
+        if not isinstance(space, spaces.Text):
+            name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+            raise InvalidOptionError(
+                f"{name} is not a text environment: its {kind} space is {space}, not a gymnasium.spaces.Text"
+            )
 
 
 _END = -1  # Fills the places after the last character of a flattened text: no code point is negative.

@@ -2,7 +2,7 @@
 
 from baselines.rollout.backend import Completion, Generator, Prompt
 from baselines.rollout.collector import BrokenEpisode, Collection, Collector, EpisodeRequest
-from baselines.rollout.pool import InProcessPool, Pool, make_pool
+from baselines.rollout.pool import InProcessPool, Pool, make_pool, make_text_env
 from baselines.rollout.transformers_backend import TransformersGenerator
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "Prompt",
     "TransformersGenerator",
     "make_pool",
+    "make_text_env",
 ]

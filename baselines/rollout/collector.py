@@ -230,9 +230,9 @@ class Collector:
         if slot.completion is None:
             instructions = str(answer.info.get("instructions", ""))
             # An environment may have been asked to put them before its first observation.
-            told = "" if instructions in answer.observation else instructions
+            unshown = "" if instructions in answer.observation else instructions
             slot.observation = answer.observation
-            slot.pending = self._chat.opening(answer.observation, told)
+            slot.pending = self._chat.opening(answer.observation, unshown)
             slot.length = len(slot.pending)
             return True
         ended = self._act(run.request(slot), slot, slot.completion, answer)

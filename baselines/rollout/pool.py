@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 from baselines.config import PoolKind
-from textagent_gym.errors import WorkerError, WorldBrokenError
-from textagent_gym.vector import ReadyFirstPool, Received, available_cores
+from textagent_gym.errors import InvalidOptionError, WorkerError, WorldBrokenError
+from textagent_gym.spaces import check_text_spaces
+from textagent_gym.vector import ReadyFirstPool, Received, available_cores, env_maker
 
 MakeEnv = Callable[[], gymnasium.Env[str, str]]
 
@@ -90,6 +92,22 @@ class InProcessPool:
         for env in self._envs:
             env.close()
         self._envs = []
+
+
+def make_text_env(env: str | EnvSpec, kwargs: Mapping[str, Any]) -> gymnasium.Env[str, str]:
+    """One environment over text. Nothing starts in it before its first reset.
+
+    Raises:
+        InvalidOptionError: its observations or its actions are not text.
+        gymnasium.error.Error: there is no such id.
+    """
+    player: gymnasium.Env[str, str] = env_maker(env, **kwargs)()
+    try:
+        check_text_spaces(player)
+    except InvalidOptionError:
+        player.close()
+        raise
+    return player
 
 
 def make_pool(make_env: MakeEnv, num_envs: int, kind: PoolKind = "in-process", workers: int | None = None) -> Pool:

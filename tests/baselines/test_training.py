@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import gymnasium
 import pytest
 import torch
 import tyro
@@ -18,12 +19,20 @@ import tyro
 from baselines import grpo, sft
 from baselines.advantages import GroupTooSmallError
 from baselines.chat import chat_of
+from baselines.evaluate import evaluate_policy
 from baselines.models import load_policy
 from baselines.run_folder import RunFolderError
 from textagent_gym.errors import InvalidOptionError
 
 ROOT = Path(__file__).parents[2]
 KWARGS = {"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8}
+
+
+class NumbersEnv(gymnasium.Env[str, int]):
+    """Observations that are text, actions that are not."""
+
+    observation_space = gymnasium.spaces.Text(100)
+    action_space = gymnasium.spaces.Discrete(3)
 
 
 def config(tiny: Path, out: Path, **changes: object) -> grpo.Config:
@@ -136,6 +145,24 @@ def test_settings_that_change_no_curve_may_change(tiny: Path, tmp_path: Path) ->
     assert [metrics["iteration"] for metrics in curve(tmp_path)] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("env", "space"),
+    [
+        ("FrozenLake-v1", r"observation space is Discrete\(16\)"),
+        ("numbers/Numbers-v0", r"action space is Discrete\(3\)"),
+    ],
+)
+def test_a_world_that_is_not_text_is_refused_before_anything_is_made(env: str, space: str, tmp_path: Path) -> None:
+    if "numbers/Numbers-v0" not in gymnasium.registry:
+        gymnasium.register("numbers/Numbers-v0", entry_point=NumbersEnv)
+    nowhere = tmp_path / "no-such-model"
+    with pytest.raises(InvalidOptionError, match=f"{env} is not a text environment: its {space}"):
+        grpo.run(config(nowhere, tmp_path / "run", env=env, env_kwargs={}))
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InvalidOptionError, match=space):
+        evaluate_policy(str(nowhere), env, {}, tasks=1)
+
+
 def test_a_start_that_fails_leaves_no_folder_behind(tiny: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with pytest.raises(OSError, match="no-such-model"):
@@ -220,13 +247,45 @@ def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: s
 def test_sft_keeps_the_system_message_of_the_demonstrations(tiny: Path, demos: Path, tmp_path: Path) -> None:
     told = tmp_path / "told.jsonl"
     system = {"role": "system", "content": "Press switches."}
-    lines = [{"messages": [system, *json.loads(line)["messages"]]} for line in demos.read_text().splitlines()[:4]]
+    lines = [{"messages": [system, *json.loads(line)["messages"][1:]]} for line in demos.read_text().splitlines()[:4]]
     told.write_text("".join(json.dumps(line) + "\n" for line in lines))
     sft.train(sft.Config(model=str(tiny), demos=told, out=tmp_path / "sft", epochs=1.0))
     chat = chat_of(str(tmp_path / "sft"), load_policy(str(tmp_path / "sft"))[1])
     assert (chat.system, chat.instructed) == ("Press switches.", False)  # It is played as it was trained.
     assert sft.common_system(lines) == "Press switches."
     assert sft.common_system([*lines, {"messages": lines[0]["messages"][1:]}]) == ""
+
+
+def test_a_policy_of_sft_reads_what_it_will_read_when_it_is_played(tiny: Path, demos: Path, tmp_path: Path) -> None:
+    trainer = sft.make_trainer(sft.Config(model=str(tiny), demos=demos, out=tmp_path))
+    sft.train(sft.Config(model=str(tiny), demos=demos, out=tmp_path, epochs=1.0, max_demos=4))
+    _, tokenizer = load_policy(str(tmp_path))
+    chat = chat_of(str(tmp_path), tokenizer)
+    assert (chat.system, chat.instructed) == ("", True)
+    _, collection = evaluate_policy(str(tmp_path), "lights/Lights-v0", {"switches": 2, "split": "train"}, tasks=3)
+    for row, trajectory in zip(trainer.train_dataset, collection.trajectories, strict=False):
+        prompt = list(trajectory.turns[0].prompt)
+        assert "blows the fuse" in tokenizer.decode(prompt)  # From the instructions.
+        assert row["input_ids"][: len(prompt)] == prompt
+
+
+def test_demonstrations_with_and_without_instructions_do_not_mix(demos: Path, tmp_path: Path) -> None:
+    first, second = (json.loads(line) for line in demos.read_text().splitlines()[:2])
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_text(json.dumps(first) + "\n" + json.dumps({**second, "instructed": False}) + "\n")
+    with pytest.raises(sft.DemonstrationError, match=r"line 2: .* with instructions and some without"):
+        sft.read_demos(mixed)
+
+
+def test_a_file_that_cannot_be_used_is_one_line_on_the_command_line(tmp_path: Path) -> None:
+    demos = tmp_path / "demos.jsonl"
+    demos.write_text('{"messages": []}\n')
+    arguments = ["--model", "none", "--demos", str(demos), "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-m", "baselines.sft", *arguments], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines() == [f"{demos}, line 1: the agent says nothing"]
 
 
 def test_other_settings_do_not_continue_a_run(tiny: Path, tmp_path: Path) -> None:

@@ -26,6 +26,18 @@ def test_help_and_list_name_everything() -> None:
     assert "textagent/TextWorld-w8-o12-q12-v0" in run("list").stdout
 
 
+def test_help_names_the_option_that_prints_the_version() -> None:
+    assert "textagent-gym --version` prints the installed version" in run("--help").stdout
+
+
+@pytest.mark.parametrize("command", ["play", "eval", "demos", "export", "verify", "cache", "data", "swe"])
+def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> None:
+    text = run(command, "--help").stdout
+    assert "{None}" not in text
+    assert "default: None" not in text
+    assert "--no-" not in text.replace("--no-instructions", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -158,8 +170,8 @@ def test_help_has_no_stray_lines() -> None:
     shown = run("demos", "--help").stdout
     assert "ID" in shown
     lines = [line.strip("│ ") for line in shown.splitlines()]
-    start = next(number for number, line in enumerate(lines) if line.startswith("Write demonstrations"))
-    assert lines[start + 2].startswith("Episodes that do not reach the goal")
+    start = next(number for number, line in enumerate(lines) if line.startswith("Record an agent"))
+    assert lines[start + 2].startswith("The split is train")
     assert not shown.splitlines()[start + 2].startswith("    ")
 
 

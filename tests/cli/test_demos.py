@@ -23,8 +23,9 @@ def test_demos_are_conversations_that_trl_reads(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["return"] for line in lines] == [1.0, 1.0]
     for line in lines:
-        assert [m["role"] for m in line["messages"]] == ["user", "assistant"] * 4
-        assert "Possible actions:" in line["messages"][0]["content"]
+        assert [m["role"] for m in line["messages"]] == ["system", *["user", "assistant"] * 4]
+        assert "inventory" in line["messages"][0]["content"]  # A command that the instructions name.
+        assert "Possible actions:" in line["messages"][1]["content"]
         assert line["complexity"]["solution_length"] == 4
     before = out.read_text()
     assert run("demos", SMALL, "--tasks", "2", "--hints", "--out", str(out)).returncode == 0
@@ -46,7 +47,14 @@ def test_demonstrations_of_the_expert(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [("--hints",), ("--set", "switches=2"), ("--set", "reward_density=dense"), ("--split", "test")]
+    "other",
+    [
+        ("--hints",),
+        ("--no-instructions",),
+        ("--set", "switches=2"),
+        ("--set", "reward_density=dense"),
+        ("--split", "test"),
+    ],
 )
 def test_a_file_made_with_other_settings_is_refused(other: tuple[str, ...], tmp_path: Path) -> None:
     arguments = ("demos", LIGHTS, "--tasks", "3", "--out", str(tmp_path / "demos.jsonl"))

@@ -12,7 +12,7 @@ from lights import LightsEnv
 
 from textagent_gym.errors import WorldBrokenError
 from textagent_gym.evaluation import evaluate, load, replay, summarize
-from textagent_gym.evaluation.play import MOST_REPEATS
+from textagent_gym.evaluation.episode import MOST_REPEATS
 
 FRAGILE = "tests/Fragile-v0"
 

@@ -1,4 +1,4 @@
-"""What a sandbox does, and what it keeps in: the table of guarantees in docs/swe.md, row by row."""
+"""What a sandbox does, and what it keeps in: the table of guarantees in docs/sandboxes.md, row by row."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ def parse_tag(answer: str) -> str | None:
     'take key'
     """
     # Tag by tag: a pattern for the pair would go through a megabyte of opening tags once for each of them.
-    opened, found = None, None
+    opened, action = None, None
     for tag in re.finditer("<(/?)action>", answer, re.IGNORECASE):
         if not tag[1]:
             opened = tag.end()
         elif opened is not None:
-            found = answer[opened : tag.start()].strip()
+            action = answer[opened : tag.start()].strip()
             opened = None
-    return found
+    return action
 
 
 def parse_last_line(answer: str) -> str | None:
@@ -42,8 +42,8 @@ def parse_react(answer: str) -> str | None:
     >>> parse_react("Thought: the door is locked.\\nAction: unlock door with key")
     'unlock door with key'
     """
-    found: list[str] = re.findall(r"^[ \t]*Action[ \t]*:(.*)$", answer, re.MULTILINE | re.IGNORECASE)
-    actions = [action.strip() for action in found if action.strip()]
+    lines: list[str] = re.findall(r"^[ \t]*Action[ \t]*:(.*)$", answer, re.MULTILINE | re.IGNORECASE)
+    actions = [line.strip() for line in lines if line.strip()]
     return actions[-1] if actions else None
 
 

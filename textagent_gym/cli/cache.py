@@ -9,13 +9,13 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Cache:
-    """Show what the cache holds, world by world, or clear it: it holds only what can be made again.
+    """Show how much each world keeps in the cache, or clear it. Everything in there can be made again.
 
-    The cache is the folder named by the environment variable TEXTAGENT_CACHE, or textagent-gym in your cache folder.
+    The cache is the folder that the environment variable TEXTAGENT_CACHE names, by default ~/.cache/textagent-gym.
     """
 
     clear: bool = False
-    """Whether everything in the cache is deleted; it is made again when it is needed."""
+    """Whether everything in the cache is deleted. What is needed again is made again."""
 
     def run(self) -> int:
         """Print, and delete if asked to; 1 if something could not be deleted."""

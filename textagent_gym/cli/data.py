@@ -17,10 +17,10 @@ class Data:
     """Download the official data of a world, and check that it is complete."""
 
     world: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="WORLD")]
-    """Name of the world, such as alfworld."""
-    folder: Path | None = None
-    """Folder to write into; by default the one in which environments look for their data."""
-    url: str | None = None
+    """Name of the world: alfworld."""
+    folder: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
+    """Folder to write into; by default the one where environments look for their data."""
+    url: Annotated[str | None, tyro.conf.arg(metavar="URL", help_behavior_hint="")] = None
     """Address of the archive to download; by default the official one."""
 
     def run(self) -> int:

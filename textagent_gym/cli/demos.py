@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import tyro
 
 from textagent_gym.cli.environment import ChosenTasks
 from textagent_gym.errors import InvalidOptionError
@@ -13,17 +15,21 @@ from textagent_gym.errors import InvalidOptionError
 
 @dataclass(frozen=True, kw_only=True)
 class Demos(ChosenTasks):
-    """Write demonstrations as chat-format JSONL, which TRL's SFTTrainer reads as it is.
+    """Record an agent's solved episodes as conversations: chat-format JSONL, which TRL's SFTTrainer reads as it is.
 
-    Episodes that do not reach the goal are left out. The split is train unless --split names another one.
+    The split is train unless --split names another one.
     """
 
-    out: Path
-    """File to write, one conversation per line. A file that another run with the same settings began is completed."""
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")]
+    """File to write, one conversation per line. A file that was begun with the same settings is completed."""
     agent: str = "oracle"
-    """Agent to record: oracle (knows where everything is) or expert (searches, and knows only what it has read)."""
+    """Agent to record.
+    oracle: knows everything. expert: searches, and knows only what it has read."""
     hints: bool = False
     """Whether every observation lists the admissible actions."""
+    instructions: bool = True
+    """Whether every conversation begins with the environment's instructions, as its system message.
+    Policies that are trained on the file are then also played with the instructions."""
 
     def run(self) -> int:
         """Write the file."""
@@ -39,7 +45,7 @@ class Demos(ChosenTasks):
         check_writable(self.out)
         env, count = self.make(default="train")
         player = AdmissibleActionHints(env) if self.hints else env
-        wanted = settings(player, self.agent)
+        wanted = settings(player, self.agent, self.instructions)
         part = part_of(self.out)
         recorded = {**_recorded(self.out, wanted), **_recorded(part, wanted, damaged=True)}
         write_whole(part, "".join(json.dumps(demo) + "\n" for demo in recorded.values()))
@@ -50,7 +56,7 @@ class Demos(ChosenTasks):
                 task = base.tasks.task(base.split, index)
                 demo = recorded.get(task.id)
                 if demo is None:
-                    demo = demonstrate(player, {"task_index": index}, self.agent)
+                    demo = demonstrate(player, {"task_index": index}, self.agent, instructions=self.instructions)
                     file.write(json.dumps(demo) + "\n")
                     file.flush()
                 if demo["success"]:
@@ -64,7 +70,7 @@ class Demos(ChosenTasks):
         return 0
 
 
-def _recorded(path: Path, wanted: dict[str, str], *, damaged: bool = False) -> dict[str, dict[str, Any]]:
+def _recorded(path: Path, wanted: dict[str, Any], *, damaged: bool = False) -> dict[str, dict[str, Any]]:
     """Demonstrations that a file holds already, by task.
 
     Args:
@@ -89,7 +95,8 @@ def _recorded(path: Path, wanted: dict[str, str], *, damaged: bool = False) -> d
             raise InvalidOptionError(f"{path}, line {number}, is no demonstration; choose another file") from error
         if different:
             what = f"{demo['agent']} in {demo['env']}"
-            settings = "" if different != ["spec"] else " with other settings or hints"
+            same_play = not {"env", "agent"} & set(different)
+            settings = " with other settings, hints or instructions" if same_play else ""
             raise InvalidOptionError(f"{path} holds demonstrations of {what}{settings}; choose another file")
         recorded[task] = demo
     return recorded

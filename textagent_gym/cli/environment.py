@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import json
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -21,10 +20,10 @@ class Chosen:
     """The environment that a command works on."""
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ID")]
-    """Id of the environment, such as textagent/TextWorld-w2-o3-q4-v0; `textagent-gym list` shows all ids.
+    """Id of the environment; `textagent-gym list` shows all. "textagent/" and "-v0" may be left out.
     An id of the form module:ID first imports the module, which registers the environment."""
     set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE")] = field(default=())
-    """Keyword argument of the environment; `textagent-gym info ID` shows all: --set rooms=4 --set goal=brief."""
+    """Keyword argument of the environment, such as rooms=4; `textagent-gym info ID` shows all."""
 
     @property
     def kwargs(self) -> dict[str, Any]:
@@ -33,7 +32,7 @@ class Chosen:
         Raises:
             InvalidOptionError: there is no such environment, or a value that it cannot have.
         """
-        from textagent_gym.knobs import read_settings
+        from textagent_gym.knobs import parse_settings, read_settings
 
         settings = parse_settings(self.set)
         texts = dict(setting.split("=", 1) for setting in self.set)
@@ -46,10 +45,10 @@ class ChosenTasks(Chosen):
     """The environment that a command works on, and how many of its tasks."""
 
     tasks: int = 100
-    """Number of tasks, from the first of the split on."""
-    split: str | None = None
+    """Number of tasks, from the first one of the split."""
+    split: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
     """Split of the tasks; `textagent-gym info ID` shows all. The default is named in the description above."""
-    workers: int | None = None
+    workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Number of processes that make the tasks; by default the number of processor cores."""
 
     def make(self, default: str | None = None) -> tuple[Any, int]:
@@ -59,7 +58,7 @@ class ChosenTasks(Chosen):
             default: split where none was asked for; `None` for one that is held out, if there is one.
         """
         from textagent_gym.cli.progress import bar
-        from textagent_gym.evaluation.play import base_of, count_tasks
+        from textagent_gym.evaluation.episode import base_of, count_tasks
 
         if self.workers is not None and self.workers < 1:
             raise InvalidOptionError(f"--workers must be at least 1, got {self.workers}")
@@ -78,26 +77,6 @@ class ChosenTasks(Chosen):
         with bar("Making tasks", count) as done:
             base.tasks.prepare(base.split, range(count), workers=self.workers, progress=done)
         return env, count
-
-
-def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
-    """`name=value` pairs as keyword arguments: a value is JSON where it can be read as such, and text otherwise.
-
-    >>> parse_settings(("rooms=4", "reward_density=dense", "cut=true", "infos=oracle_action"))
-    {'rooms': 4, 'reward_density': 'dense', 'cut': True, 'infos': ['oracle_action']}
-    """
-    kwargs: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.isidentifier():
-            raise InvalidOptionError(f"--set takes name=value, got {setting!r}")
-        try:
-            kwargs[name] = json.loads(value.lower() if value in ("True", "False", "None") else value)
-        except ValueError:
-            kwargs[name] = value
-    if "infos" in kwargs and not isinstance(kwargs["infos"], list):  # Several, or one, or none.
-        kwargs["infos"] = [] if kwargs["infos"] is None else [kwargs["infos"]]
-    return kwargs
 
 
 def full_id(env: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
 
 from textagent_gym.cli.environment import ChosenTasks
 
@@ -19,17 +21,18 @@ if TYPE_CHECKING:
 class Eval(ChosenTasks):
     """Play an agent on the tasks of a split, print its success with a 95% interval, and write a result file.
 
-    Without --split, the split for testing is played, or another one that is held out; the table says which.
+    Without --split, the test split is played, or another held-out one if there is no test split; the table names it.
     """
 
     agent: str = "admissible-random"
-    """Agent: random (any text), admissible-random (an action that would do something now), oracle (knows everything),
-    expert (knows only what it has read) or human."""
+    """Agent that plays.
+    random: any text. admissible-random: any action that would do something now.
+    oracle: knows everything. expert: knows only what it has read. human: you, at the terminal."""
     episodes: int = 1
-    """Number of times that each task is played, each time with another seed."""
+    """Number of episodes per task, each with another seed."""
     seed: int = 0
-    """Seed of each task's first episode."""
-    out: Path | None = None
+    """Seed of the first episode of each task."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
     """Result file to write, which `textagent-gym verify` checks. The same command resumes a run that was stopped."""
 
     def run(self) -> int:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from textagent_gym.cli.environment import ChosenTasks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Export(ChosenTasks):
-    """Write generated tasks as files that the reference implementation plays, such as ALFWorld's game.tw-pddl.
+    """Write generated tasks as files for the reference implementation, such as ALFWorld's game.tw-pddl.
 
     The split is train unless --split names another one.
     """
 
-    out: Path
+    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
     """Folder to write into."""
 
     def run(self) -> int:

@@ -60,5 +60,5 @@ class Info(Chosen):
 
 def _description(world: type) -> str:
     """The docstrings of a world's class and of those that it is built on, the most general first."""
-    own = [kind for kind in world.__mro__ if not issubclass(TextEnv, kind)]
-    return "\n\n".join(inspect.cleandoc(kind.__doc__) for kind in reversed(own) if kind.__doc__) or "No description."
+    kinds = [kind for kind in world.__mro__ if not issubclass(TextEnv, kind)]
+    return "\n\n".join(inspect.cleandoc(kind.__doc__) for kind in reversed(kinds) if kind.__doc__) or "No description."

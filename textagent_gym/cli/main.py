@@ -20,6 +20,9 @@ from textagent_gym.cli.play import Play
 from textagent_gym.cli.swe import Swe
 from textagent_gym.cli.verify import Verify
 
+_DESCRIPTION = """Text environments with measured difficulty for language agents.
+`textagent-gym COMMAND --help` explains a command; `textagent-gym --version` prints the installed version."""
+
 
 def _sub(name: str, command: type) -> Any:
     """A sub-command with its docstring as `--help` shows it."""
@@ -56,7 +59,8 @@ def main(arguments: list[str] | None = None) -> None:
         command = tyro.cli(
             Command,
             prog="textagent-gym",
-            description="Text environments with measured difficulty for language agents. `--version` says which.",
+            description=_DESCRIPTION,
+            config=(tyro.conf.FlagCreatePairsOff,),
             args=arguments,
         )
         sys.exit(command.run())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import tyro
 
 from textagent_gym.cli.environment import Chosen, make
 from textagent_gym.errors import UnsupportedOperationError
@@ -15,12 +17,12 @@ _HELP = "? lists the actions that would do something, ! shows the shortest solut
 
 @dataclass(frozen=True, kw_only=True)
 class Play(Chosen):
-    """Play an environment at the terminal, or from a file of actions on standard input."""
+    """Play an environment at the terminal, or with actions read from standard input, one per line."""
 
-    task: int | None = None
+    task: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Index of the task, from 0; by default one is drawn at random."""
-    seed: int | None = None
-    """Seed of the random draw of a task."""
+    seed: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """Seed of that draw; by default another task is drawn each time."""
 
     def run(self) -> int:
         """Play until the episode or the input ends."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -13,27 +13,31 @@ from textagent_gym.errors import InvalidOptionError
 
 @dataclass(frozen=True, kw_only=True)
 class Swe:
-    """Make tasks from Python packages (build), download packages and run their tests (fetch), or write tasks as rows in
-    the form of SWE-bench (rows)."""
+    """Prepare tasks of software engineering: make new ones (build), download packages (fetch), or export them (rows).
+
+    build puts mistakes into Python packages and writes the recipes to --out; play them with --set recipes=FILE.
+    fetch downloads the packages of the suite and runs their tests, so that they can be played without a network.
+    rows writes tasks to --out as rows in the form of SWE-bench, for its harness.
+    """
 
     what: tyro.conf.Positional[Literal["build", "fetch", "rows"]]
-    """build writes recipes from which tasks are made; fetch makes the suite's own tasks playable without a network;
-    rows writes tasks in the form of SWE-bench, for its harness."""
+    """Kind of work; see above."""
     packages: tuple[str, ...] = ("all",)
-    """Names of packages, or paths of folders with a repository of your own; all for every package of the suite."""
+    """Names of packages, or paths of folders with your own repositories; all for every package of the suite."""
     count: int = 10
-    """Number of recipes per package (build), or largest number of rows (rows)."""
-    out: Path | None = None
-    """File of recipes (build) or of rows (rows). A build keeps the recipes in the file; a stopped one resumes."""
+    """Number of recipes per package (build), or largest number of rows in all (rows)."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """File to write (build, rows). build adds to the recipes in the file, so a stopped build resumes."""
     sandbox: str = "auto"
-    """Sandbox that the tests run in: auto (the first available one that keeps what runs there in), bubblewrap, docker,
-    podman, ray or process."""
+    """Sandbox in which the tests run: bubblewrap, docker, podman, ray, process (for code that you trust), or auto.
+    auto takes the first available one that keeps in what it runs."""
     split: str = "train"
     """Split of the tasks (rows)."""
     mutants: int = 1
     """Number of mistakes in each task (rows)."""
     base: str = ""
-    """Image with bash, git and Python 3.11 or later, from which Docker builds one image per row (rows); empty: none."""
+    """Image with bash, git and Python 3.11 or later, from which Docker builds one image per row (rows).
+    Without it, no image is built."""
 
     def run(self) -> int:
         """Fetch, test and build."""

@@ -13,26 +13,26 @@ import tyro
 class Verify:
     """Check a result file: play every recorded action again and compare what happens.
 
-    Without --trust, the file cannot choose what is imported, read or run on this machine: the environment must be
-    registered here, its wrappers must be the suite's, no argument may name a file, a folder or a module, and commands
-    run in a sandbox that keeps them in, or not at all.
+    A file may come from a stranger. Without --trust, it cannot choose what is imported, read or run on this machine:
+    the environment must be registered here, its wrappers must be the suite's, no argument may name a file, a folder or
+    a module, and commands run in a sandbox that keeps them in, or not at all.
     """
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     """Result file that `textagent-gym eval --out` wrote."""
     set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE")] = field(default=())
-    """Keyword argument of the environment that replaces the file's, such as a folder of data."""
+    """Keyword argument of the environment, in place of the file's own, such as data=FOLDER."""
     trust: bool = False
-    """Whether the file is trusted as your own: all that it asks for is then imported, read and run as it says."""
+    """Whether the file is trusted like your own: whatever it names is then imported, read and run."""
 
     def run(self) -> int:
         """Check; 1 if something is not as recorded."""
         from rich.console import Console
 
-        from textagent_gym.cli.environment import parse_settings
         from textagent_gym.cli.progress import bar
         from textagent_gym.evaluation import load, replay, spec_from_file, summarize
         from textagent_gym.evaluation.records import versions
+        from textagent_gym.knobs import parse_settings
         from textagent_gym.terminal import visible
 
         console = Console()

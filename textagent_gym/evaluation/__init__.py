@@ -1,7 +1,7 @@
 """Evaluation that others can check: runs, statistics, result files, replays and a page to look at."""
 
 from textagent_gym.evaluation.demonstrations import demonstrate
-from textagent_gym.evaluation.play import Episode, Turn, count_tasks, play
+from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, play
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, begin, digest, load, record, save
 from textagent_gym.evaluation.replay import Mismatch, replay
 from textagent_gym.evaluation.report import Row, Transcript, write_report

@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation.play import Episode
+from textagent_gym.evaluation.episode import Episode
 from textagent_gym.files import whole_file
 from textagent_gym.registration import world_of
 

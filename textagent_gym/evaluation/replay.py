@@ -10,7 +10,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.errors import TextAgentError
-from textagent_gym.evaluation.play import Episode, play_until_whole
+from textagent_gym.evaluation.episode import Episode, play_until_whole
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, record
 from textagent_gym.evaluation.untrusted import spec_from_file
 

@@ -14,7 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation.play import count_tasks, play_until_whole
+from textagent_gym.evaluation.episode import count_tasks, play_until_whole
 from textagent_gym.evaluation.records import (
     EpisodeRecord,
     Evaluation,

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from textagent_gym.evaluation.records import EpisodeRecord
 
 CONFIDENCE = 0.95
+"""Probability with which an interval covers the true value: the usual one."""
+
 _Z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
 
 

@@ -8,7 +8,7 @@ from textagent_gym.wrappers.history import ChatMessages, HistoryText
 from textagent_gym.wrappers.limits import ObservationLimit
 from textagent_gym.wrappers.parsing import ActionParser
 from textagent_gym.wrappers.penalties import InvalidActionPenalty
-from textagent_gym.wrappers.saving import TextWrapper, restore, snapshot
+from textagent_gym.wrappers.text_wrapper import TextWrapper, restore, snapshot
 
 __all__ = [
     "ActionParser",

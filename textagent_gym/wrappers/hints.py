@@ -10,7 +10,7 @@ from gymnasium.utils import RecordConstructorArgs
 from textagent_gym.core import TextEnv
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.spaces import fit
-from textagent_gym.wrappers.saving import TextWrapper, check_text
+from textagent_gym.wrappers.text_wrapper import TextWrapper, check_text
 
 
 class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):

@@ -11,7 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.spaces import UnicodeText, fit
-from textagent_gym.wrappers.saving import TextWrapper, check_text
+from textagent_gym.wrappers.text_wrapper import TextWrapper, check_text
 
 Message = dict[str, str]
 _HISTORY_LENGTH = 1_048_576  # Characters of a history at most; the oldest turns go first.
@@ -20,29 +20,29 @@ _HISTORY_LENGTH = 1_048_576  # Characters of a history at most; the oldest turns
 class _Remembering(TextWrapper):
     """What both wrappers share: what was said, observations and actions in turn, which `snapshot` takes along."""
 
-    _said: tuple[str, ...] = ()
+    _conversation: tuple[str, ...] = ()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; see the environment."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._said = (observation,)
-        return self._told(), info
+        self._conversation = (observation,)
+        return self._shown(), info
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act; see the environment."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self._said = (*self._said, fit(str(action)), observation)
-        return self._told(), float(reward), terminated, truncated, info
+        self._conversation = (*self._conversation, fit(str(action)), observation)
+        return self._shown(), float(reward), terminated, truncated, info
 
     @abstractmethod
-    def _told(self) -> Any:
+    def _shown(self) -> Any:
         """The conversation as an observation."""
 
     def _remembered(self) -> tuple[str, ...]:
-        return self._said
+        return self._conversation
 
     def _remember(self, remembered: tuple[str, ...]) -> None:
-        self._said = remembered
+        self._conversation = remembered
 
 
 class HistoryText(_Remembering, RecordConstructorArgs):
@@ -79,8 +79,8 @@ class HistoryText(_Remembering, RecordConstructorArgs):
         self._prompt = prompt
         self.observation_space = UnicodeText(_HISTORY_LENGTH)
 
-    def _told(self) -> str:
-        goal, *rest = self._said
+    def _shown(self) -> str:
+        goal, *rest = self._conversation
         turns = list(zip(rest[::2], rest[1::2], strict=True))
         kept = turns if self._turns is None else turns[-self._turns :]
         parts = [f"{self._prompt}{action}\n{observation}" for action, observation in kept]
@@ -122,8 +122,8 @@ class ChatMessages(_Remembering, RecordConstructorArgs):
         message = spaces.Dict({"role": UnicodeText(16), "content": UnicodeText(_HISTORY_LENGTH)})
         self.observation_space = spaces.Sequence(message)
 
-    def _told(self) -> tuple[Message, ...]:
+    def _shown(self) -> tuple[Message, ...]:
         system = [{"role": "system", "content": self._system}] if self._system else []
         roles = ("user", "assistant")
-        said = [{"role": roles[i % 2], "content": text} for i, text in enumerate(self._said)]
-        return (*system, *said)
+        messages = [{"role": roles[i % 2], "content": text} for i, text in enumerate(self._conversation)]
+        return (*system, *messages)

@@ -13,7 +13,7 @@ from gymnasium.utils import RecordConstructorArgs
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 from textagent_gym.spaces import fit
 from textagent_gym.texts import cut_middle
-from textagent_gym.wrappers.saving import TextWrapper, check_text
+from textagent_gym.wrappers.text_wrapper import TextWrapper, check_text
 
 
 class TransformersTokenizer(Protocol):

@@ -10,7 +10,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from textagent_gym.calls import FORMATS, Format
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.wrappers.saving import TextWrapper, check_text
+from textagent_gym.wrappers.text_wrapper import TextWrapper, check_text
 
 _NO_ACTION = ""  # Played in the place of an action that could not be found: no world understands it.
 
@@ -74,7 +74,7 @@ def _parser(parser: str | Format) -> tuple[Format, str]:
         )
 
     def last_match(answer: str) -> str | None:
-        found: list[str] = pattern.findall(answer)
-        return found[-1].strip() if found else None
+        matches: list[str] = pattern.findall(answer)
+        return matches[-1].strip() if matches else None
 
     return last_match, ""

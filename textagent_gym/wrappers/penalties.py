@@ -8,7 +8,7 @@ import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.wrappers.saving import TextWrapper
+from textagent_gym.wrappers.text_wrapper import TextWrapper
 
 
 class InvalidActionPenalty(TextWrapper, RecordConstructorArgs):

@@ -103,8 +103,8 @@ class _Folder(OfficialGames):
 
     def ids(self, split: str) -> tuple[str, ...]:
         if split not in self._known:
-            found = (f"{split}/{path.parent.parent.name}/{path.parent.name}" for path in self._stories(split))
-            self._known[split] = tuple(sorted(filter(self._is_solvable, filter(is_played, found))))
+            games = (f"{split}/{path.parent.parent.name}/{path.parent.name}" for path in self._stories(split))
+            self._known[split] = tuple(sorted(filter(self._is_solvable, filter(is_played, games))))
         return self._known[split]
 
     def read(self, game_id: str) -> dict[str, Any]:

@@ -66,11 +66,11 @@ def download(
         count = len(games.ids(split))
         if not count:
             continue
-        said = "as in the release" if count == COUNTS[split] else f"the release has {COUNTS[split]}"
+        comparison = "as in the release" if count == COUNTS[split] else f"the release has {COUNTS[split]}"
         if split in DIGESTS:
             same = games.content_hash(split) == DIGESTS[split]
-            said += ", the games compared" if same else ", not the games compared (another release?)"
-        lines.append(f"{split}: {count} games, {said}")
+            comparison += ", the games compared" if same else ", not the games compared (another release?)"
+        lines.append(f"{split}: {count} games, {comparison}")
     return [*lines, f"They are in {folder}."]
 
 

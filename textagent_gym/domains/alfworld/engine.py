@@ -129,33 +129,33 @@ class State:
     def commands(self) -> tuple[str, ...]:
         """Everything that would be understood now, sorted."""
         game, place, held = self.game, self.place, self.held
-        found = list(_travels(game, place))
+        commands = list(_travels(game, place))
         for receptacle in game.here[place]:
             name, bit = game.receptacles[receptacle], 1 << receptacle
             contents = self.contents[receptacle]
             accessible = True
             if game.openable & bit:
                 accessible = bool(self.opened & bit)
-                found.append(f"{'close' if accessible else 'open'} {name}")
+                commands.append(f"{'close' if accessible else 'open'} {name}")
             if accessible and held < 0:
-                found += [f"take {game.objects[o]} from {name}" for o in bits(contents & game.able["pickup"])]
-            found += [f"use {game.objects[o]}" for o in bits(contents & game.able["light"])]
+                commands += [f"take {game.objects[o]} from {name}" for o in bits(contents & game.able["pickup"])]
+            commands += [f"use {game.objects[o]}" for o in bits(contents & game.able["light"])]
             if held >= 0:
                 object_bit, thing = 1 << held, game.objects[held]
                 if accessible and game.accepts[receptacle] & object_bit:
                     put, to = PUT[game.dialect]
-                    found.append(f"{put} {thing}{to}{name}")
+                    commands.append(f"{put} {thing}{to}{name}")
                 for verb, condition in PROCESSES.items():
                     if game.uses[condition] & bit and game.able[condition] & object_bit:
-                        found.append(f"{verb} {thing} with {name}")
+                        commands.append(f"{verb} {thing} with {name}")
         if held >= 0:
             thing = game.objects[held]
-            found.append(f"examine {thing}")
+            commands.append(f"examine {thing}")
             if game.able["knife"] >> held & 1:
                 sliceable = self.around[place] & game.able["sliced"]
-                found += [f"slice {game.objects[o]} with {thing}" for o in bits(sliceable)]
-        found.sort()
-        return tuple(dict.fromkeys(found))
+                commands += [f"slice {game.objects[o]} with {thing}" for o in bits(sliceable)]
+        commands.sort()
+        return tuple(dict.fromkeys(commands))
 
     def step(self, command: str) -> str | None:
         """Do what a command says; returns what is said, or `None` if it is not admissible now."""
@@ -307,8 +307,8 @@ class State:
             return f"This is a normal {name}. In it, you see {seen}."
         clean, hot, cool, sliced = (self.marked[c] >> held & 1 for c in ("clean", "hot", "cool", "sliced"))
         if sliced and (clean or hot or cool):
-            said = ["hot"] if hot else ["cool"] if cool else []
-            return f"This is a {' and '.join([*said, 'clean'] if clean else said)} sliced {name}."
+            marks = ["hot"] if hot else ["cool"] if cool else []
+            return f"This is a {' and '.join([*marks, 'clean'] if clean else marks)} sliced {name}."
         if clean and (hot or cool):
             return f"This is a {'hot' if hot else 'cool'} and clean {name}."
         if hot or clean or cool:

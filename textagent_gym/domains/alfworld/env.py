@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal, Unpack
 
 from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.alfworld.engine import NOTHING_HAPPENS, State
+from textagent_gym.domains.alfworld.feedback import reason
 from textagent_gym.domains.alfworld.game import Dialect, Game
 from textagent_gym.domains.alfworld.generator import RoomKind, RoomSpec
 from textagent_gym.domains.alfworld.planner import lower_bound, solve
-from textagent_gym.domains.alfworld.reasons import reason
 from textagent_gym.domains.alfworld.reference import ReferenceState
 from textagent_gym.domains.alfworld.searcher import Searcher
 from textagent_gym.domains.alfworld.tasks import OfficialOptions, OfficialTasks, RoomTasks
@@ -158,15 +158,15 @@ class ALFWorldEnv(TextEnv[Task]):
 
     def _act(self, action: str) -> Outcome:
         command = action.strip()
-        said = self._state.step(command)
+        answer = self._state.step(command)
         won = self._state.won
         if self._reference is not None:  # The native state follows, and knows milestones and plans.
-            said = self._reference.step(command)
+            answer = self._reference.step(command)
             won = self._reference.won
-        valid = said is not None
-        if said is None:
-            said = reason(self._state, command) if self.feedback == "informative" else NOTHING_HAPPENS
-        return Outcome(said, self._state.milestones(), valid=valid, success=won)
+        valid = answer is not None
+        if answer is None:
+            answer = reason(self._state, command) if self.feedback == "informative" else NOTHING_HAPPENS
+        return Outcome(answer, self._state.milestones(), valid=valid, success=won)
 
     def _admissible_actions(self) -> tuple[str, ...]:
         return (self._reference or self._state).commands()

@@ -226,7 +226,7 @@ class _Search:
         """What a place is as far as it matters, as a number."""
         game = state.game
         drops = self.drops(state)
-        found = []
+        traits = []
         for receptacle in game.here[place]:
             bit = 1 << receptacle
             inside = state.contents[receptacle] & (self.useful | self.lamps)
@@ -237,9 +237,9 @@ class _Search:
             if inside or fits or accepts or any(targets) or any(processors):
                 closed = bool(game.openable & bit & ~state.opened)
                 things = tuple(sorted(self.kind(state, number) for number in bits(inside))) if inside else ()
-                found.append((closed, accepts, targets, processors, fits, things))
-        found.sort()
-        return self.numbers.setdefault(tuple(found), len(self.numbers))
+                traits.append((closed, accepts, targets, processors, fits, things))
+        traits.sort()
+        return self.numbers.setdefault(tuple(traits), len(self.numbers))
 
     def key(self, state: State, looks: list[int]) -> tuple[object, ...]:
         """Equal for states that differ only by an exchange of places or objects that are alike."""

@@ -57,21 +57,21 @@ def wishes(task: str) -> tuple[Wish, ...]:
     >>> wishes("clean some mug and put it in desk and look at book under the desklamp.")[0]
     Wish(thing='mug', where='desk', count=1, condition='clean', lamp=False)
     """
-    found = []
+    asked = []
     for match in _TASK.finditer(task):
         word = match.groupdict()
         if word["lamp"]:
-            found.append(Wish(word["looked_at"], word["lamp"], lamp=True))
+            asked.append(Wish(word["looked_at"], word["lamp"], lamp=True))
         elif word["verb"]:
             count = _NUMBERS.get(word["many"], 1)
-            found.append(Wish(word["processed"], word["into"], count, PROCESSES[word["verb"]]))
+            asked.append(Wish(word["processed"], word["into"], count, PROCESSES[word["verb"]]))
         elif word["condition"]:
-            found.append(Wish(word["ready"], word["home"], 1, word["condition"]))
+            asked.append(Wish(word["ready"], word["home"], 1, word["condition"]))
         elif word["number"]:
-            found.append(Wish(word["things"], word["place"], _NUMBERS[word["number"]]))
+            asked.append(Wish(word["things"], word["place"], _NUMBERS[word["number"]]))
         else:
-            found.append(Wish(word["thing"], word["target"]))
-    return tuple(found)
+            asked.append(Wish(word["thing"], word["target"]))
+    return tuple(asked)
 
 
 @dataclass(slots=True)
@@ -125,38 +125,38 @@ class Searcher:
         self.receptacles = tuple(_THING.findall(room[1])) if room else ()
         self.shares = _shares(Counter(map(kind, self.receptacles)))
 
-    def _read(self, said: str) -> bool:
+    def _read(self, observation: str) -> bool:
         """Take in an observation; `False` if it says nothing of interest."""
         understood = False
-        if match := _ARRIVED.search(said):
+        if match := _ARRIVED.search(observation):
             self.here = {match[1]}
             understood = True
-        if match := _OPENED.search(said):
+        if match := _OPENED.search(observation):
             self._open(match[1])
             understood = True
-        if match := _TAKEN.search(said):
+        if match := _TAKEN.search(observation):
             self.held = match[1]
             self.where.pop(match[1], None)
             return True
-        if match := _PUT.search(said):
+        if match := _PUT.search(observation):
             self.held = ""
             self.where[match[1]] = match[2]
             return True
-        if match := _PROCESSED.search(said):
+        if match := _PROCESSED.search(observation):
             now = PROCESSES[match[1]]
             gone = {"hot": {"cool"}, "cool": {"hot"}}.get(now, set())
             self.become[match[2]] = (self.become.get(match[2], set()) - gone) | {now}
             return True
-        if match := _LIT.search(said):
+        if match := _LIT.search(observation):
             self.lit.add(match[1])
             return True
-        for name, things in _INSIDE.findall(said):
+        for name, things in _INSIDE.findall(observation):
             if name in self.receptacles:
                 self._inspect(name, _THING.findall(things))
-                if "is open" in said:
+                if "is open" in observation:
                     self._open(name)
                 understood = True
-        for name in _CLOSED.findall(said):
+        for name in _CLOSED.findall(observation):
             if name in self.receptacles:
                 self.closed.add(name)
                 self.opened.discard(name)
