@@ -162,5 +162,8 @@ def count_tasks(env: gymnasium.Env[Any, Any], asked: int) -> int:
     sizes = (asked, base.tasks.size(base.split), base.num_tasks)
     count = min(size for size in sizes if size is not None)
     if count < 1:
-        raise InvalidOptionError(f"split {base.split!r} holds no tasks here; choose of: {', '.join(base.tasks.splits)}")
+        sizes_of_splits = {split: base.tasks.size(split) for split in base.tasks.splits}
+        others = [split for split, size in sizes_of_splits.items() if size is None or size > 0]
+        choice = f"choose of: {', '.join(others)}" if others else "neither do the others"
+        raise InvalidOptionError(f"split {base.split!r} holds no tasks here; {choice}")
     return count

@@ -22,6 +22,7 @@ from textagent_gym.domains.swe.mutants.packages import PACKAGES, Package, Packag
 from textagent_gym.domains.swe.mutants.recipe import read_recipe
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.sandbox import Sandbox
+from textagent_gym.tasks import TaskSource, in_split
 
 SOURCE = '''"""Text — not changed."""
 
@@ -159,10 +160,27 @@ def test_a_repository_of_ones_own(tmp_path: Path) -> None:
     again = out.read_text()
     assert run("swe", "build", "--packages", str(folder), "--count", "3", "--out", str(out)).returncode == 0
     assert out.read_text() == again
-    settings = ("--set", f"packages={folder}", "--set", f"recipes={out}", "--set", "split=train")
+    split = next(split for split in TaskSource.splits if in_split(read_recipe(again.splitlines()[0]).id, split))
+    settings = ("--set", f"packages={folder}", "--set", f"recipes={out}", "--set", f"split={split}")
     played = run("eval", "SWE", "--agent", "oracle", *settings)
     assert played.returncode == 0, played.stderr
     assert "1.000" in played.stdout
+
+
+def test_a_split_without_tasks_says_which_ones_have_some(tmp_path: Path) -> None:
+    lines = (Path(packages.__file__).parent / "recipes.jsonl").read_text().splitlines()
+    (line, split) = next(
+        (line, split)
+        for line in lines
+        if read_recipe(line).package.startswith("measures")
+        for split in TaskSource.splits[1:]
+        if in_split(read_recipe(line).id, split)
+    )
+    (tmp_path / "recipes.jsonl").write_text(f"{line}\n")
+    settings = ("--set", "packages=measures", "--set", f"recipes={tmp_path}/recipes.jsonl", "--set", "split=train")
+    played = run("eval", "SWE", "--agent", "random", *settings)
+    assert played.returncode == 2
+    assert f"split 'train' holds no tasks here; choose of: {split}\n" in played.stderr
 
 
 @pytest.mark.parametrize(
