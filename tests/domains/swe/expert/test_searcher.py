@@ -15,20 +15,22 @@ from textagent_gym.domains.swe.expert.searcher import Expectation, Searcher, exp
 from textagent_gym.domains.swe.expert.trial.problem import free_names, understood
 from textagent_gym.domains.swe.mutants.mutations import Mutation, mutations
 from textagent_gym.domains.swe.mutants.recipe import Recipe
-from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.domains.swe.tools import TOOLS, ActionFormat, parse
 from textagent_gym.errors import UnsupportedOperationError
+from textagent_gym.tasks import Task
 
 SUBMIT = "```bash\nsubmit\n```"
 
 
-def find(tasks: BuiltTasks, mutation: str, path: str) -> SWETask:
+def find(tasks: BuiltTasks, mutation: str, path: str) -> Task:
     """The task with a certain mistake in a file."""
     every = (tasks.task(split, index) for split in tasks.splits for index in range(tasks.size(split)))
-    return next(task for task in every if task.hunks[0].path == path and mutation in task.hunks[0].wrong)
+    hunks = ((task, tasks.world(task).hunks[0]) for task in every)
+    return next(task for task, hunk in hunks if hunk.path == path and mutation in hunk.wrong)
 
 
-def play(env: gymnasium.Env[str, str], searcher: Searcher, task: SWETask) -> tuple[bool, int]:
+def play(env: gymnasium.Env[str, str], searcher: Searcher, task: Task) -> tuple[bool, int]:
     """Whether it solves a task, and in how many turns."""
     said, info = env.reset(options={"task": task.id})
     searcher.observe(None, said)

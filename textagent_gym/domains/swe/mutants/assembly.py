@@ -17,7 +17,7 @@ from textagent_gym.domains.swe.grading.hidden.judge import MOST_CHANCE
 from textagent_gym.domains.swe.grading.hidden.making import Maker, Mistake, Trees, make_exam, time_of_gradings
 from textagent_gym.domains.swe.grading.running import run_tests
 from textagent_gym.domains.swe.mutants.hiding import hide, hide_with_tables
-from textagent_gym.domains.swe.mutants.layers import rest, write_commit, write_compiled_tests, write_tree
+from textagent_gym.domains.swe.mutants.layers import rest, write_compiled_tests, write_tree
 from textagent_gym.domains.swe.mutants.packages import Repository, run_all
 from textagent_gym.domains.swe.mutants.recipe import MOST_FAILURES, Recipe, statement
 from textagent_gym.domains.swe.tasks import Hunk
@@ -56,7 +56,7 @@ def _search(sandbox: str, texts: tuple[bytes, ...]) -> tuple[str, ...]:
 
 
 def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: str) -> None:
-    """Write a task's layers and its exam.
+    """Write the layers of a task that are graded, and its exam.
 
     Raises:
         UnknownTaskError: the mistakes hide each other, or the right code does not give the right answers each time.
@@ -71,7 +71,6 @@ def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: 
         with whole_folder(folder) as part:
             write_tree(repository, changed, shown, part / "tree")
             write_compiled_tests(repository, shown, part / "compiled")
-            write_commit([part / "tree", rest(repository)], part / "git")
             layers = (part / "compiled", part / "tree", rest(repository))
             exam = _exam(recipes, repository, changed, failing, shown=shown, layers=layers, boxes=boxes)
             (part / "exam.json").write_text(exam.to_json(), encoding="utf-8")

@@ -12,10 +12,9 @@ from typing import Any
 from textagent_gym.domains.swe.options import InstancesOptions
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
 from textagent_gym.domains.swe.rows.scripts import Row, completed
-from textagent_gym.domains.swe.tasks import RepairComplexity, RepairTask
-from textagent_gym.errors import InvalidOptionError, MissingDependencyError
-from textagent_gym.sources import ListedTasks
-from textagent_gym.tasks import in_split
+from textagent_gym.domains.swe.tasks import RepairComplexity, RepairTasks, RepairWorld
+from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
+from textagent_gym.tasks import Task, in_split
 
 _FILES = (".jsonl", ".json", ".parquet")
 _SPLITS = ("train", "validation", "test")
@@ -26,8 +25,8 @@ _COMMAND = ("test_command", "test_cmd")
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstanceTask(RepairTask):
-    """An instance of a data set.
+class InstanceWorld(RepairWorld):
+    """The repository of an instance of a data set.
 
     Attributes:
         row: the instance, complete.
@@ -40,7 +39,7 @@ class InstanceTask(RepairTask):
     test_files: frozenset[str]
 
 
-class Instances(ListedTasks[InstanceTask]):
+class Instances(RepairTasks[InstanceWorld]):
     """Tasks from the rows of a data set.
 
     Args:
@@ -71,8 +70,28 @@ class Instances(ListedTasks[InstanceTask]):
     def _ids(self, split: str) -> tuple[str, ...]:
         return tuple(self._read[place].instance_id for place in self._places[split])
 
-    def _load(self, task_id: str, split: str, index: int) -> InstanceTask:
-        return _task(completed(self._read[self._places[split][index]], self.images), split, index)
+    def _load(self, task_id: str, split: str, index: int) -> Task:
+        return _task(self._by_id[task_id], split, index)
+
+    def world(self, task: Task) -> InstanceWorld:
+        """The repository of a task, with everything that its tests need.
+
+        Raises:
+            UnknownTaskError: there is no such row.
+            InvalidOptionError: the row has no script, and none can be made.
+            MissingDependencyError: swebench is not installed.
+        """
+        row = self._by_id.get(task.id)
+        if row is None:
+            raise UnknownTaskError(f"task {task.id!r:.200} does not exist here. {self._advice()}")
+        return InstanceWorld(
+            problem=row.problem_statement,
+            fail_to_pass=row.fail_to_pass,
+            pass_to_pass=row.pass_to_pass,
+            row=completed(row, self.images),
+            files=read_patch(row.patch),
+            test_files=frozenset(path for file in read_patch(row.test_patch) for path in file.paths),
+        )
 
     def _advice(self) -> str:
         return f"Ids are the instance ids of the rows in {self.rows}."
@@ -86,6 +105,10 @@ class Instances(ListedTasks[InstanceTask]):
             return _from_file(path, path.stat().st_mtime_ns)
         except OSError as error:
             raise InvalidOptionError(f"rows={self.rows!r} cannot be read: {error.strerror}") from error
+
+    @cached_property
+    def _by_id(self) -> dict[str, Row]:
+        return {row.instance_id: row for row in self._read}
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
@@ -220,9 +243,9 @@ def _tests(record: Mapping[str, Any], field: str, where: str) -> tuple[str, ...]
     return tuple(dict.fromkeys(value))
 
 
-def _task(row: Row, split: str, index: int) -> InstanceTask:
+def _task(row: Row, split: str, index: int) -> Task:
     files = read_patch(row.patch)
-    return InstanceTask(
+    return Task(
         id=row.instance_id,
         split=split,
         index=index,
@@ -234,10 +257,4 @@ def _task(row: Row, split: str, index: int) -> InstanceTask:
         ),
         milestones=len(row.fail_to_pass),
         task_type=row.repo,
-        problem=row.problem_statement,
-        fail_to_pass=row.fail_to_pass,
-        pass_to_pass=row.pass_to_pass,
-        row=row,
-        files=files,
-        test_files=frozenset(path for file in read_patch(row.test_patch) for path in file.paths),
     )
