@@ -215,6 +215,48 @@ def test_a_data_set_of_datasets_is_read_when_it_is_needed(tmp_path: Path) -> Non
         missing.size("test")
 
 
+def test_rows_of_a_name_are_fetched_once_and_read_without_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    pytest.importorskip("swebench")
+    monkeypatch.setenv("TEXTAGENT_CACHE", str(tmp_path))
+    rows = [record(number, test_cmd="pytest -x", created_at=object()) for number in range(3)]
+    asked = []
+
+    def load(name: str, split: str) -> list[dict[str, Any]]:
+        asked.append((name, split))
+        return rows
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    first, second, other = (Instances("some/rows", divide="test", dataset_split=split) for split in ("dev", "dev", "x"))
+    assert all("some/rows are not on this machine" in source.missing_data for source in (first, second, other))
+    assert asked == []
+    assert first.size("test") == 3
+    monkeypatch.setattr(datasets, "load_dataset", None)
+    assert (first.missing_data, second.missing_data) == ("", "")
+    assert [second.task("test", index) for index in range(3)] == [first.task("test", index) for index in range(3)]
+    assert second.world(second.task("test", 2)).row.test_command == "pytest -x"
+    assert asked == [("some/rows", "dev")]
+    assert other.missing_data
+
+
+def test_info_answers_without_the_rows_and_says_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("swebench")
+    from textagent_gym.cli.main import main
+
+    monkeypatch.setenv("TEXTAGENT_CACHE", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "datasets", None)  # Nobody asks for the rows.
+    with pytest.raises(SystemExit, match="0"):
+        main(["info", "SWE-bench"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "The rows of SWE-bench/SWE-bench_Verified are not on this machine." in printed
+    assert "--set rows=FOLDER" in printed
+    assert "command_timeout" in printed
+
+
 # Making complete.
 
 
