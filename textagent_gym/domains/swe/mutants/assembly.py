@@ -89,7 +89,7 @@ def _shown(
     functions = _by_file(failing)
     described = Maker(boxes, _trees(repository, changed), repository.test_sources).describe(failing)
     rows = {
-        file: [found["parameters"] for test, found in described.items() if test.startswith(f"{file}::")]
+        file: [description["parameters"] for test, description in described.items() if test.startswith(f"{file}::")]
         for file in functions
     }
     texts = repository.test_texts
@@ -166,12 +166,12 @@ def _exam(
     if exam.chance > MOST_CHANCE:
         return exam
     began = time.monotonic()
-    found = grade(boxes[1], layers, right, exam)
+    result = grade(boxes[1], layers, right, exam)
     exam = replace(exam, total=time_of_gradings(time.monotonic() - began))
-    if found.broken:  # What the mistakes alone let pass says nothing of a repair.
-        exam = exam.without(found.broken)
-        found = grade(boxes[1], layers, right, exam)
-    if not found.resolved:
+    if result.broken:  # What the mistakes alone let pass says nothing of a repair.
+        exam = exam.without(result.broken)
+        result = grade(boxes[1], layers, right, exam)
+    if not result.resolved:
         raise UnknownTaskError(f"the hidden tests of {name_of(recipes)} do not pass with the right code")
     return exam
 
@@ -201,17 +201,17 @@ def _failing(recipes: Recipes, repository: Repository, changed: dict[str, str], 
 
 def _by_file(tests: Sequence[str]) -> dict[str, set[str]]:
     """Test functions by file, without parameters."""
-    found: dict[str, set[str]] = defaultdict(set)
+    functions: dict[str, set[str]] = defaultdict(set)
     for test in tests:
         file, _, name = test.partition("::")
-        found[file].add(name.partition("[")[0])
-    return found
+        functions[file].add(name.partition("[")[0])
+    return functions
 
 
 def hunks_of(recipes: Recipes, repository: Repository) -> list[Hunk]:
     """The lines that the recipes change, as they are in the task and as they should be."""
     changed = _with_mistakes(recipes, repository)
-    found = []
+    hunks = []
     for recipe in recipes:
         right = (repository.root / recipe.file).read_text(encoding="utf-8")
         mutation = recipe.mutation
@@ -225,5 +225,5 @@ def hunks_of(recipes: Recipes, repository: Repository) -> list[Hunk]:
             if other.file == recipe.file and other.mutation.start < mutation.start
         )
         assert wrong in changed[recipe.file]
-        found.append(Hunk(recipe.file, wrong, right[start:end], right.count("\n", 0, start) + 1 + lines_before))
-    return found
+        hunks.append(Hunk(recipe.file, wrong, right[start:end], right.count("\n", 0, start) + 1 + lines_before))
+    return hunks
