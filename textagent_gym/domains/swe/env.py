@@ -19,6 +19,7 @@ from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges
 from textagent_gym.domains.swe.tasks import Hunk, RepairTasks, RepairWorldT
 from textagent_gym.domains.swe.tools import (
     TOOLS,
+    WINDOW,
     ActionFormat,
     command,
     instructions,
@@ -34,7 +35,7 @@ from textagent_gym.terminal import visible
 from textagent_gym.texts import cut_middle
 
 _log = logging.getLogger("textagent_gym.swe")
-_LONGEST_ACTION = 200_000
+_LONGEST_ACTION = 200_000  # Characters of an action: whole files fit, floods do not.
 _MOST_DRAWS = 20  # Of a task that is served.
 _MOST_FAILED_GRADINGS = 3  # In an episode: each of them may take minutes.
 _MOST_SENTENCES = 10  # Lines about what does not count; a folder of build products would fill the observation.
@@ -181,20 +182,20 @@ class SWEEnv(TextEnv[Task], Generic[RepairWorldT]):
             return self._submitted()
         text = command(call).encode(errors="replace").decode()  # Half of a surrogate pair is no text.
         result = self._run_or_begin_again(text)
-        said = cut_middle(visible(result.output), self.max_observation, count_lines=True)
+        observation = cut_middle(visible(result.output), self.max_observation, count_lines=True)
         if result.timed_out:
-            said += f"\n[The command was ended after {self.command_timeout:g} seconds, and the shell with it.]"
+            observation += f"\n[The command was ended after {self.command_timeout:g} seconds, and the shell with it.]"
         elif result.status is None:
-            said += "\n[The shell has ended; the next command gets a new one.]"
+            observation += "\n[The shell has ended; the next command gets a new one.]"
         elif result.status:
-            said += f"\n[exit status {result.status}]"
-        said = said.strip("\n") or "[no output]"
+            observation += f"\n[exit status {result.status}]"
+        observation = observation.strip("\n") or "[no output]"
         valid = call.tool == "shell" or result.status == 0
         if self.reward_at == "submit":
-            return Outcome(said, valid=valid)
+            return Outcome(observation, valid=valid)
         self._grade()
         solved = self.last_grade is not None and self.last_grade.resolved
-        return Outcome(said, self._credit(), valid=valid, success=solved, failure=self._is_lost)
+        return Outcome(observation, self._credit(), valid=valid, success=solved, failure=self._is_lost)
 
     def _run_or_begin_again(self, text: str) -> Result:
         """Run a command; where the sandbox fails, there is a new one afterwards, with the tree of the beginning."""
@@ -227,7 +228,7 @@ class SWEEnv(TextEnv[Task], Generic[RepairWorldT]):
         if call.tool in ("goto", "scroll", "edit_lines") and not path:
             raise ActionError("No file is open; open one first.")
         if call.tool == "scroll":
-            call = Call("open", {"path": path, "line": max(1, line + 100 * call.arguments["direction"])})
+            call = Call("open", {"path": path, "line": max(1, line + WINDOW * call.arguments["direction"])})
         elif call.tool == "goto":
             call = Call("open", {"path": path, "line": max(1, call.arguments["line"])})
         elif call.tool == "edit_lines":
@@ -240,16 +241,16 @@ class SWEEnv(TextEnv[Task], Generic[RepairWorldT]):
         self._grade()
         result = self.last_grade
         if result is None:
-            said = "Nothing that counts has been changed" if self._left_out else "Nothing has been changed"
-            return Outcome(visible(f"Submitted. {said}.{not_counted(self._left_out)}"), failure=True)
+            sentence = "Nothing that counts has been changed" if self._left_out else "Nothing has been changed"
+            return Outcome(visible(f"Submitted. {sentence}.{not_counted(self._left_out)}"), failure=True)
         total = len(self.world.fail_to_pass)
-        said = f"Submitted. {len(result.repaired)} of {total} hidden tests that failed pass now"
+        sentence = f"Submitted. {len(result.repaired)} of {total} hidden tests that failed pass now"
         if result.broken:
-            said += f", and {len(result.broken)} that passed do not"
+            sentence += f", and {len(result.broken)} that passed do not"
         if result.timed_out:
-            said += "; the tests did not end in time"
-        said = visible(f"{said}.{not_counted(self._left_out)}")
-        return Outcome(said, result.credit, success=result.resolved, failure=not result.resolved)
+            sentence += "; the tests did not end in time"
+        sentence = visible(f"{sentence}.{not_counted(self._left_out)}")
+        return Outcome(sentence, result.credit, success=result.resolved, failure=not result.resolved)
 
     def _grade(self) -> None:
         """Grade what the agent has made of the source files, unless it is what was graded last."""
