@@ -19,11 +19,6 @@ NAMES: dict[str, int] = {
     "textagent_gym/domains/alfworld/planner.py": 1,
     "textagent_gym/domains/alfworld/reasons.py": 1,
     "textagent_gym/domains/alfworld/searcher.py": 2,
-    "textagent_gym/domains/swe/expert/repairs.py": 1,
-    "textagent_gym/domains/swe/expert/searcher.py": 9,
-    "textagent_gym/domains/swe/expert/trial/__main__.py": 3,
-    "textagent_gym/domains/swe/expert/trial/places.py": 3,
-    "textagent_gym/domains/swe/expert/trial/problem.py": 14,
     "textagent_gym/domains/swe/grading/hidden/answers.py": 2,
     "textagent_gym/domains/swe/grading/hidden/exam.py": 2,
     "textagent_gym/domains/swe/grading/hidden/judge.py": 9,
@@ -56,9 +51,6 @@ NAMES: dict[str, int] = {
 }
 NUMBERS: dict[str, int] = {
     "baselines/demo.py": 1,
-    "textagent_gym/domains/swe/expert/trial/places.py": 2,
-    "textagent_gym/domains/swe/expert/trial/problem.py": 5,
-    "textagent_gym/domains/swe/expert/trial/runs.py": 1,
     "textagent_gym/domains/swe/grading/hidden/answers.py": 1,
     "textagent_gym/domains/swe/grading/hidden/edits.py": 2,
     "textagent_gym/domains/swe/grading/hidden/judge.py": 2,

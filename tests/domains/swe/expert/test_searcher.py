@@ -123,7 +123,11 @@ def test_lines_that_go_on_elsewhere_are_understood_as_far_as_they_go() -> None:
 def test_it_answers_any_text_and_ends_within_its_turns(texts: list[str], form: ActionFormat) -> None:
     searcher = Searcher(form, turns=10)
     searcher.observe(None, texts[0])
-    answers = ('ANSWER {"places": [["a.py", 1, 2, 30, 1.0]], "tests": 1}', "<<< 0\nx = 1\n>>>", 'ANSWER {"found": 3}')
+    answers = (
+        'ANSWER {"places": [["a.py", 1, 2, 30, 1.0]], "tests": 1}',
+        "<<< 0\nx = 1\n>>>",
+        'ANSWER {"improvements": 3}',
+    )
     for turn, text in enumerate([*answers, *texts, *["ANSWER []"] * 10]):
         call = parse(searcher.action(), TOOLS["shell" if form == "bash" else "all"], form)
         if call.tool == "submit":
@@ -139,7 +143,7 @@ def test_it_answers_any_text_and_ends_within_its_turns(texts: list[str], form: A
 def test_it_answers_any_answer_of_its_programs(value: object) -> None:
     import json
 
-    for key in ("places", "found", "done", "tests"):
+    for key in ("places", "improvements", "done", "tests"):
         searcher = Searcher(turns=10)
         searcher.observe(None, "")
         for _ in range(10):
@@ -172,7 +176,7 @@ def test_it_repairs_mistakes_of_one_token(make, tasks: BuiltTasks, mistake: str,
     env.reset()
     searcher = env.unwrapped.expert()
     solved, turns = play(env, searcher, find(tasks, mistake, path))
-    assert searcher.found
+    assert searcher.has_repaired
     assert solved
     assert turns <= 12
 
@@ -194,7 +198,7 @@ def test_it_gives_up_where_a_function_is_missing(make, tasks: BuiltTasks, tmp_pa
     env = make(recipes=str(file), split=split)
     searcher = Searcher()
     assert play(env, searcher, own.task(split, 0)) == (False, 1)
-    assert not searcher.found
+    assert not searcher.has_repaired
 
 
 def test_it_gives_up_where_it_finds_nothing_to_repair(make, tasks: BuiltTasks) -> None:
