@@ -15,7 +15,7 @@ from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.grading.hidden.judge import MOST_GRADINGS
 from textagent_gym.domains.swe.options import SWEKwargs, SWEOptions
-from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges
+from textagent_gym.domains.swe.source_files import PRODUCT_FOLDERS, SourceChanges
 from textagent_gym.domains.swe.tasks import Hunk, RepairTasks, RepairWorldT
 from textagent_gym.domains.swe.tools import (
     TOOLS,
@@ -36,7 +36,6 @@ from textagent_gym.texts import cut_middle
 
 _log = logging.getLogger("textagent_gym.swe")
 _LONGEST_ACTION = 200_000  # Characters of an action: whole files fit, floods do not.
-_MOST_DRAWS = 20  # Of a task that is served.
 _MOST_FAILED_GRADINGS = 3  # In an episode: each of them may take minutes.
 _MOST_SENTENCES = 10  # Lines about what does not count; a folder of build products would fill the observation.
 _HARMLESS: Changes = {"a-file-that-nobody-reads.txt": b""}

@@ -13,10 +13,10 @@ import pytest
 from benchmarks.swe_forger import OLD, paid
 from textagent_gym.domains.swe.grading.grader import Grade, grade
 from textagent_gym.domains.swe.grading.hidden.exam import Exam
+from textagent_gym.domains.swe.grading.hidden.exam_maker import time_of_gradings
 from textagent_gym.domains.swe.grading.hidden.judge import MOST_CHANCE
-from textagent_gym.domains.swe.grading.hidden.making import time_of_gradings
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
-from textagent_gym.domains.swe.sources import source_changes
+from textagent_gym.domains.swe.source_files import source_changes
 from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
 from textagent_gym.sandbox.base import Question
 from textagent_gym.tasks import Task

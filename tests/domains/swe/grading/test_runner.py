@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from textagent_gym.domains.swe.grading.running import TestRun, read_run, run_tests
+from textagent_gym.domains.swe.grading.pytest_runs import TestRun, read_run, run_tests
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.sandbox import Sandbox
 

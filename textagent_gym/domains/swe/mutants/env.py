@@ -14,7 +14,7 @@ from textagent_gym.domains.swe.grading.grader import Grade, grade
 from textagent_gym.domains.swe.mutants.packages import PACKAGES, find
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.domains.swe.options import RepairKwargs, RepairOptions, SWEKwargs, SWEOptions
-from textagent_gym.domains.swe.sources import SourceChanges, source_changes
+from textagent_gym.domains.swe.source_files import SourceChanges, source_changes
 from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import (

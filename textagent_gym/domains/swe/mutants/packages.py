@@ -24,8 +24,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import urljoin
 
-from textagent_gym.domains.swe.grading.running import TestRun, run_tests
-from textagent_gym.domains.swe.sources import folders_of_tests, is_named_as_a_test, is_test
+from textagent_gym.domains.swe.grading.pytest_runs import TestRun, run_tests
+from textagent_gym.domains.swe.source_files import folders_of_tests, is_named_as_a_test, is_test
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.files import cache_folder, whole_folder, write_whole
 from textagent_gym.sandbox.base import ROOT, Changes, Sandbox

@@ -12,7 +12,7 @@ from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.options import InstancesKwargs, InstancesOptions, SWEKwargs, SWEOptions
 from textagent_gym.domains.swe.rows.instances import Instances, InstanceWorld, is_file
 from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
-from textagent_gym.domains.swe.sources import SourceChanges
+from textagent_gym.domains.swe.source_files import SourceChanges
 from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import InvalidOptionError

@@ -16,7 +16,7 @@ from typing import Any
 
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.rows.scripts import Row
-from textagent_gym.domains.swe.sources import SourceChanges, source_changes
+from textagent_gym.domains.swe.source_files import SourceChanges, source_changes
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 from textagent_gym.sandbox import Changes, Limits, Sandbox, SandboxError
 from textagent_gym.sandbox.base import ROOT, check_path

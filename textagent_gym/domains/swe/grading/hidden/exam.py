@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from textagent_gym.domains.swe.grading import running
+from textagent_gym.domains.swe.grading import pytest_runs
 from textagent_gym.domains.swe.grading.hidden import witness
 from textagent_gym.domains.swe.grading.hidden.answers import Seen, read_seen
 from textagent_gym.domains.swe.grading.hidden.probes import NAME
@@ -134,7 +134,7 @@ def ask_probes(
         "seconds": seconds,
     }
     files: Changes = {like.file: texts[0].encode()} if like.fixtures else {}
-    return running.question(request, files)
+    return pytest_runs.question(request, files)
 
 
 def version_question(version: Version, paths: Sequence[str], seconds: float) -> Question:

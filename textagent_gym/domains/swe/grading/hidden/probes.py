@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from textagent_gym.domains.swe.grading.hidden.plain import Plain, is_builtin, is_print
+from textagent_gym.domains.swe.grading.hidden.plain_expressions import Plain, is_builtin, is_print
 
 WITNESS = "witness"
 """Name of the one who answers, in the text of a probe."""

@@ -18,7 +18,7 @@ from textagent_gym.domains.swe.grading.hidden.probes import Probe, Source, make_
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS, has_siblings
 from textagent_gym.domains.swe.grading.hidden.variants import merged, variants
 from textagent_gym.domains.swe.grading.hidden.versions import Version
-from textagent_gym.domains.swe.grading.running import RUNNER, question, run_tests
+from textagent_gym.domains.swe.grading.pytest_runs import RUNNER, question, run_tests
 from textagent_gym.sandbox.base import Changes, Sandbox
 
 _ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for.
