@@ -56,7 +56,7 @@ def build(
         count: largest number of recipes to make.
         known: keys of recipes that exist already; they are passed over without running anything.
         accept: function that says whether a recipe makes a task that is served; see `assembly.is_servable`.
-        progress: called with each new recipe.
+        progress: function that is called with each new recipe.
     """
     recipes: list[Recipe] = []
     tally = Tally()

@@ -29,7 +29,7 @@ from textagent_gym.sandbox.base import ROOT
 from textagent_gym.tasks import Task
 
 _log = logging.getLogger("textagent_gym.swe")
-_MOST_DRAWS = 20  # Of a task that is served.
+_MOST_DRAWS = 20  # Draws until a task is served; nearly every one is.
 
 
 class SWERepairEnv(SWEEnv[MutantWorld]):

@@ -34,8 +34,8 @@ class MutantWorld(RepairWorld):
         repository: the package as it should be.
         layers: layers of the agent's tree: `.git`, code and tests, and everything else.
         graded_layers: layers of the tree that is graded.
-        exam: what is asked of a repair.
-        hunks: what to repair, first file and line first.
+        exam: questions that a repair is asked, with the right answers.
+        hunks: places to repair, first file and line first.
     """
 
     repository: Repository
@@ -56,7 +56,7 @@ class BuiltTasks(RepairTasks[MutantWorld]):
 
     Args:
         names: names of the packages, or paths of folders; see `packages.find`.
-        mutants: independent mistakes in each task, each noticed by tests of its own.
+        mutants: number of independent mistakes in each task, each noticed by tests of its own.
         recipes: file of recipes; the suite's own by default.
         sandbox: kind of sandbox that a package's tests run in when it is prepared.
 
@@ -201,8 +201,8 @@ class _Built:
     Attributes:
         repository: the package as it should be.
         folder: folder of the trees that are the task's own, and of its exam.
-        exam: what is asked of a repair.
-        hunks: what to repair, first file and line first.
+        exam: questions that a repair is asked, with the right answers.
+        hunks: places to repair, first file and line first.
     """
 
     repository: Repository

@@ -42,7 +42,7 @@ def export_rows(
         tasks: tasks to write.
         out: file to write.
         base: image with bash, git and Python 3.11 or later, from which Docker builds the rows' images; "" builds none.
-        progress: called with the number of tasks that are done.
+        progress: function that is called with the number of tasks that are done.
 
     Raises:
         UnsupportedOperationError: a task has no `.git`, or no hidden test that swebench could find in a log.
