@@ -1,4 +1,4 @@
-"""The software-engineering tasks that come with the suite: recipes, made into trees on disk when they are played."""
+"""The software-engineering tasks that come with the suite: recipes, built on disk when they are first asked for."""
 
 from __future__ import annotations
 
