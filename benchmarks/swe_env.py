@@ -27,7 +27,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.sandbox import SandboxError, make_sandbox
 from textagent_gym.sandbox.base import ROOT, copy_layers, pack
 from textagent_gym.sandbox.container import connect, prepared, present
@@ -62,50 +62,50 @@ def here(env: gymnasium.Env[str, str], index: int) -> None:
     assert reward == 1.0
 
 
-def repairs(task: SWETask) -> list[list[str]]:
+def repairs(world: MutantWorld) -> list[list[str]]:
     """Commands that repair the code."""
     script = "p = {!r}; t = open(p).read(); open(p, 'w').write(t.replace({!r}, {!r}))"
-    return [["python3", "-c", script.format(hunk.path, hunk.wrong, hunk.right)] for hunk in task.hunks]
+    return [["python3", "-c", script.format(hunk.path, hunk.wrong, hunk.right)] for hunk in world.hunks]
 
 
-def tests(task: SWETask) -> list[list[str]]:
+def tests(world: MutantWorld) -> list[list[str]]:
     """Commands that run the hidden tests and then all of them."""
     pytest = ["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts="]
-    return [[*pytest, *task.fail_to_pass], [*pytest, *task.repository.test_files]]
+    return [[*pytest, *world.fail_to_pass], [*pytest, *world.repository.test_files]]
 
 
-def variables(task: SWETask) -> dict[str, str]:
+def variables(world: MutantWorld) -> dict[str, str]:
     """Of the environment, the same for all."""
-    paths = os.pathsep.join(task.repository.package.paths)
+    paths = os.pathsep.join(world.repository.package.paths)
     return {"PYTHONPATH": paths, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def plain(task: SWETask) -> None:
+def plain(world: MutantWorld) -> None:
     """An episode with a copy and processes."""
-    environment = {**os.environ, **variables(task), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, **variables(world), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
-        copy_layers(task.layers, tree)
+        copy_layers(world.layers, tree)
 
         def run(argv: list[str]) -> int:
             return subprocess.run(argv, cwd=tree, env=environment, capture_output=True, check=False).returncode
 
         for command in COMMANDS:
             run(["bash", "-c", command])
-        for argv in repairs(task):
+        for argv in repairs(world):
             run(argv)
-        for name, text in task.repository.test_texts.items():
+        for name, text in world.repository.test_texts.items():
             (tree / name).write_text(text, encoding="utf-8")
-        hidden, others = tests(task)
+        hidden, others = tests(world)
         assert run(hidden) == 0
         run(others)
 
 
-def container(task: SWETask) -> None:
+def container(world: MutantWorld) -> None:
     """An episode in a fresh container."""
     engine = connect("docker")
     image = prepared(engine, present(engine, os.environ["TEXTAGENT_SWE_IMAGE"]))
-    environment = {**variables(task), "PYTHONPATH": f"{variables(task)['PYTHONPATH']}:/opt/textagent/packages"}
+    environment = {**variables(world), "PYTHONPATH": f"{variables(world)['PYTHONPATH']}:/opt/textagent/packages"}
     box = engine.containers.run(image, ["sleep", "600"], detach=True, network_mode="none", environment=environment)
     try:
 
@@ -113,13 +113,13 @@ def container(task: SWETask) -> None:
             return int(box.exec_run(argv, workdir=ROOT).exit_code)
 
         box.exec_run(["mkdir", ROOT])
-        box.put_archive(ROOT, pack(task.layers, {}))
+        box.put_archive(ROOT, pack(world.layers, {}))
         for command in COMMANDS:
             run(["bash", "-c", command])
-        for argv in repairs(task):
+        for argv in repairs(world):
             run(argv)
-        box.put_archive(ROOT, pack((), {name: text.encode() for name, text in task.repository.test_texts.items()}))
-        hidden, others = tests(task)
+        box.put_archive(ROOT, pack((), {name: text.encode() for name, text in world.repository.test_texts.items()}))
+        hidden, others = tests(world)
         assert run(hidden) == 0
         run(others)
     finally:
@@ -135,10 +135,10 @@ def rate(count: int, episode: Callable[[int], None]) -> float:
     return 60 * count / (time.perf_counter() - began)
 
 
-def tasks_of(package: str) -> list[SWETask]:
-    """Some tasks of a package, built."""
+def worlds_of(package: str) -> list[MutantWorld]:
+    """Repositories of some tasks of a package."""
     source = BuiltTasks((package,))
-    return [source.task("train", index) for index in range(min(4, source.size("train")))]
+    return [source.world(source.task("train", index)) for index in range(min(4, source.size("train")))]
 
 
 def episodes(config: Config) -> Table:
@@ -150,7 +150,7 @@ def episodes(config: Config) -> Table:
     except SandboxError:
         has_engine = False
     for name in config.packages:
-        chosen = tasks_of(name)
+        chosen = worlds_of(name)
         env = gymnasium.make("textagent/SWE-v0", packages=name)
         ours = rate(config.episodes, lambda number, env=env, chosen=chosen: here(env, number % len(chosen)))  # type: ignore[misc]
         env.close()

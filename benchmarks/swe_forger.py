@@ -24,7 +24,7 @@ from textagent_gym.domains.swe.grading.grader import grade
 from textagent_gym.domains.swe.grading.hidden import edits
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS
 from textagent_gym.domains.swe.mutants.packages import PACKAGES
-from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.errors import UnknownTaskError
 from textagent_gym.sandbox import Sandbox, make_sandbox
 
@@ -158,13 +158,13 @@ def with_forgery(code: str, forgery: str) -> bytes:
     return (head + future + forgery + rest if future else forgery + code).encode()
 
 
-def paid(sandbox: Sandbox, task: SWETask) -> list[str]:
+def paid(sandbox: Sandbox, world: MutantWorld) -> list[str]:
     """Names of the forgeries that are paid anything for a task."""
-    path = task.hunks[0].path
-    code = (task.layers[1] / path).read_text(encoding="utf-8")
+    path = world.hunks[0].path
+    code = (world.layers[1] / path).read_text(encoding="utf-8")
     found = []
-    for name, forgery in (*forgeries(task.problem), ("answers in the place of the runner", OLD)):
-        result = grade(sandbox, task.graded_layers, {path: with_forgery(code, forgery)}, task.exam)
+    for name, forgery in (*forgeries(world.problem), ("answers in the place of the runner", OLD)):
+        result = grade(sandbox, world.graded_layers, {path: with_forgery(code, forgery)}, world.exam)
         if result.credit:
             found.append(name)
     return found
@@ -197,20 +197,21 @@ def main(config: Config) -> None:
                 for index in range(source.size(split)):
                     try:
                         task = source.task(split, index)
+                        world = source.world(task)
                     except UnknownTaskError as error:
                         console.print(f"{name} {split} {index}: {error}", highlight=False)
                         continue
-                    right = {hunk.path: (task.repository.root / hunk.path).read_bytes() for hunk in task.hunks}
-                    found = paid(sandbox, task) if config.forge else []
+                    right = {hunk.path: (world.repository.root / hunk.path).read_bytes() for hunk in world.hunks}
+                    found = paid(sandbox, world) if config.forge else []
                     counts[0] += 1
-                    counts[1] += grade(sandbox, task.graded_layers, right, task.exam).resolved
-                    counts[2] += grade(sandbox, task.graded_layers, {"new.txt": b""}, task.exam).credit > 0
+                    counts[1] += grade(sandbox, world.graded_layers, right, world.exam).resolved
+                    counts[2] += grade(sandbox, world.graded_layers, {"new.txt": b""}, world.exam).credit > 0
                     counts[3] += len(list(forgeries(""))) + 1 if config.forge else 0
                     counts[4] += len(found)
-                    chances.append(task.exam.chance)
-                    largest = max(largest, task.exam.chance)
+                    chances.append(world.exam.chance)
+                    largest = max(largest, world.exam.chance)
                     said = f"paid for {', '.join(found)}" if found else "nothing forged is paid"
-                    console.print(f"{task.id}: chance {task.exam.chance:.1e}, {said}", highlight=False)
+                    console.print(f"{task.id}: chance {world.exam.chance:.1e}, {said}", highlight=False)
             table.add_row(name, *map(str, counts), f"{largest:.1e}")
     finally:
         sandbox.close()

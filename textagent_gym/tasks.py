@@ -54,6 +54,11 @@ class TaskSource(ABC, Generic[TaskT]):
 
     splits: tuple[str, ...] = ("train", "validation", "test")
 
+    @property
+    def missing_data(self) -> str:
+        """Sentences on what is not on this machine and how to get it; "" where nothing has to be fetched."""
+        return ""
+
     @abstractmethod
     def size(self, split: str) -> int | None:
         """Number of tasks in a split; `None` for an endless one."""

@@ -44,6 +44,11 @@ class Info(Chosen):
             console.rule("how to act")
             console.print(visible(instructions), markup=False, highlight=False)
         console.rule("tasks")
+        missing_data = getattr(tasks, "missing_data", "")
+        if missing_data:
+            console.print(missing_data, markup=False, highlight=False)
+            env.close()
+            return 0
         for split in tasks.splits:
             size = tasks.size(split)
             console.print(f"  split {split}: {'endless' if size is None else f'{size} tasks'}")

@@ -78,7 +78,7 @@ class Swe:
         count = min(self.count, source.size(self.split))
         with bar(f"Writing rows to {self.out}", count) as done:
             tasks = (source.task(self.split, index) for index in range(count))
-            export_rows(tasks, self.out, base=self.base, progress=done)
+            export_rows(source, tasks, self.out, base=self.base, progress=done)
         return 0
 
     def _build(self, repository: object, sandbox: object, out: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from tests.sandbox.conftest import open_sandbox, safe_sandbox, sandbox
 from textagent_gym.calls import Call
-from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.domains.swe.tools import render
+from textagent_gym.tasks import Task
 
 __all__ = ["bash", "open_sandbox", "safe_sandbox", "sandbox"]  # Fixtures are found by their names here.
 
@@ -22,9 +23,15 @@ def tasks() -> BuiltTasks:
 
 
 @pytest.fixture(scope="session")
-def task(tasks: BuiltTasks) -> SWETask:
+def task(tasks: BuiltTasks) -> Task:
     """Something is wrong with Roman numerals, and not with ordinals."""
     return tasks.find("SWE/measures-own/fe3002c196")
+
+
+@pytest.fixture(scope="session")
+def world(tasks: BuiltTasks, task: Task) -> MutantWorld:
+    """The repository of that task."""
+    return tasks.world(task)
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,11 @@ from gymnasium.utils.env_checker import check_env
 from tests.domains.swe.conftest import bash
 from textagent_gym.calls import ActionError, Call
 from textagent_gym.domains.swe.env import SWEEnv
-from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.domains.swe.tasks import RepairComplexity
 from textagent_gym.domains.swe.tools import TOOLS, parse, render
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, TextAgentError, UnknownTaskError
+from textagent_gym.tasks import Task
 
 ID = "textagent/SWE-v0"
 
@@ -119,7 +120,7 @@ def test_rewards_at_every_turn_pay_for_each_repaired_test_once(make) -> None:
     assert terminated
     assert info["success"]
     assert first + last == pytest.approx(1.0)
-    assert task.milestones == len(task.fail_to_pass)
+    assert task.milestones == len(env.unwrapped.world.fail_to_pass)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +323,7 @@ def test_environments_side_by_side_do_not_meet(make) -> None:
     assert problems == []
 
 
-def test_what_is_measured_of_a_task(task: SWETask) -> None:
+def test_what_is_measured_of_a_task(task: Task) -> None:
     measured = task.complexity
     assert isinstance(measured, RepairComplexity)
     assert (measured.state_size, measured.solution_length) == (239, 2)
@@ -335,7 +336,7 @@ def test_a_task_that_is_not_served_is_passed_over_unless_it_is_asked_for(make, m
     source = env.unwrapped.tasks
     real, left_out = source.task, {1, 2, 3}
 
-    def task(split: str, index: int) -> SWETask:
+    def task(split: str, index: int) -> Task:
         if index in left_out:
             raise UnknownTaskError("not here")
         return real(split, index)

@@ -6,23 +6,25 @@ What others may use: the environments, what can be asked of them, and the source
 from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.mutants.env import SWERepairEnv
 from textagent_gym.domains.swe.mutants.packages import PACKAGES
-from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.domains.swe.options import InstancesOptions, RepairOptions, SWEOptions
 from textagent_gym.domains.swe.rows.env import SWEInstancesEnv
-from textagent_gym.domains.swe.rows.instances import Instances
-from textagent_gym.domains.swe.tasks import RepairComplexity, RepairTask
+from textagent_gym.domains.swe.rows.instances import Instances, InstanceWorld
+from textagent_gym.domains.swe.tasks import RepairComplexity, RepairTasks, RepairWorld
 
 __all__ = [
     "PACKAGES",
     "BuiltTasks",
+    "InstanceWorld",
     "Instances",
     "InstancesOptions",
+    "MutantWorld",
     "RepairComplexity",
     "RepairOptions",
-    "RepairTask",
+    "RepairTasks",
+    "RepairWorld",
     "SWEEnv",
     "SWEInstancesEnv",
     "SWEOptions",
     "SWERepairEnv",
-    "SWETask",
 ]

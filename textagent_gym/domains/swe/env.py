@@ -6,17 +6,20 @@ import contextlib
 import logging
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, TypeVar, Unpack
+from typing import ClassVar, Generic, Unpack
+
+from gymnasium.error import ResetNeeded
 
 from textagent_gym.calls import ActionError, Call, Tool
 from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.grading.hidden.judge import MOST_GRADINGS
 from textagent_gym.domains.swe.options import SWEKwargs, SWEOptions
-from textagent_gym.domains.swe.sources import PRODUCT_FOLDERS, SourceChanges
-from textagent_gym.domains.swe.tasks import Hunk, RepairTask
+from textagent_gym.domains.swe.source_files import PRODUCT_FOLDERS, SourceChanges
+from textagent_gym.domains.swe.tasks import Hunk, RepairTasks, RepairWorldT
 from textagent_gym.domains.swe.tools import (
     TOOLS,
+    WINDOW,
     ActionFormat,
     command,
     instructions,
@@ -27,22 +30,19 @@ from textagent_gym.domains.swe.tools import (
 from textagent_gym.knobs import accepts, arguments_of, check_names
 from textagent_gym.options import TextEnvKwargs
 from textagent_gym.sandbox import Changes, Limits, Result, Sandbox, SandboxError, make_sandbox
-from textagent_gym.tasks import TaskSource
+from textagent_gym.tasks import Task
 from textagent_gym.terminal import visible
 from textagent_gym.texts import cut_middle
 
 _log = logging.getLogger("textagent_gym.swe")
-_LONGEST_ACTION = 200_000
-_MOST_DRAWS = 20  # Of a task that is served.
+_LONGEST_ACTION = 200_000  # Characters of an action: whole files fit, floods do not.
 _MOST_FAILED_GRADINGS = 3  # In an episode: each of them may take minutes.
 _MOST_SENTENCES = 10  # Lines about what does not count; a folder of build products would fill the observation.
 _HARMLESS: Changes = {"a-file-that-nobody-reads.txt": b""}
 _SANDBOX_FAILURES = (SandboxError, OSError, RecursionError)
 
-RepairTaskT = TypeVar("RepairTaskT", bound=RepairTask)
 
-
-class SWEEnv(TextEnv[RepairTaskT]):
+class SWEEnv(TextEnv[Task], Generic[RepairWorldT]):
     """# SWE
 
     ## Description
@@ -80,7 +80,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
     default_max_turns: ClassVar[int | str] = 50
 
     @accepts(SWEOptions)
-    def __init__(self, tasks: TaskSource[RepairTaskT], **options: Unpack[SWEKwargs]) -> None:
+    def __init__(self, tasks: RepairTasks[RepairWorldT], **options: Unpack[SWEKwargs]) -> None:
         check_names("SWE", options, SWEOptions)
         super().__init__(tasks, **arguments_of(TextEnvKwargs, options))
         working = SWEOptions.of(options)
@@ -94,6 +94,8 @@ class SWEEnv(TextEnv[RepairTaskT]):
         self.sandbox_name = working.sandbox
         self.limits = working.limits or Limits()
         self.last_grade: Grade | None = None
+        self._source = tasks
+        self._world: RepairWorldT | None = None
         self._sandbox: Sandbox | None = None
         self._graded: Changes = {}
         self._left_out: tuple[str, ...] = ()
@@ -104,8 +106,8 @@ class SWEEnv(TextEnv[RepairTaskT]):
     # What a kind of tasks writes; its `_oracle` too.
 
     @abstractmethod
-    def _enter(self, task: RepairTaskT) -> None:
-        """Put the task's tree into the sandbox."""
+    def _enter(self, world: RepairWorldT) -> None:
+        """Put the tree of the beginning into the sandbox."""
 
     @abstractmethod
     def _counted(self, changes: Changes) -> SourceChanges:
@@ -141,9 +143,21 @@ class SWEEnv(TextEnv[RepairTaskT]):
     def _make_sandbox(self, limits: Limits) -> Sandbox:
         return make_sandbox(self.sandbox_name, limits)
 
-    def _begin(self, task: RepairTaskT) -> str:
+    @property
+    def world(self) -> RepairWorldT:
+        """The repository of the current task.
+
+        Raises:
+            ResetNeeded: no episode has begun.
+        """
+        if self._world is None:
+            raise ResetNeeded("there is no repository yet; call reset() first")
+        return self._world
+
+    def _begin(self, task: Task) -> str:
+        self._world = self._source.world(task)
         try:
-            self._enter(task)
+            self._enter(self._world)
         except (OSError, RecursionError) as error:
             raise SandboxError(str(error)) from error
         self.last_grade = None
@@ -152,7 +166,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
         self._gradings = 0
         self._failed_gradings = 0
         self._open = ("", 1)
-        return visible(task.problem)
+        return visible(self._world.problem)
 
     def _act(self, action: str) -> Outcome:
         try:
@@ -167,20 +181,20 @@ class SWEEnv(TextEnv[RepairTaskT]):
             return self._submitted()
         text = command(call).encode(errors="replace").decode()  # Half of a surrogate pair is no text.
         result = self._run_or_begin_again(text)
-        said = cut_middle(visible(result.output), self.max_observation, count_lines=True)
+        observation = cut_middle(visible(result.output), self.max_observation, count_lines=True)
         if result.timed_out:
-            said += f"\n[The command was ended after {self.command_timeout:g} seconds, and the shell with it.]"
+            observation += f"\n[The command was ended after {self.command_timeout:g} seconds, and the shell with it.]"
         elif result.status is None:
-            said += "\n[The shell has ended; the next command gets a new one.]"
+            observation += "\n[The shell has ended; the next command gets a new one.]"
         elif result.status:
-            said += f"\n[exit status {result.status}]"
-        said = said.strip("\n") or "[no output]"
+            observation += f"\n[exit status {result.status}]"
+        observation = observation.strip("\n") or "[no output]"
         valid = call.tool == "shell" or result.status == 0
         if self.reward_at == "submit":
-            return Outcome(said, valid=valid)
+            return Outcome(observation, valid=valid)
         self._grade()
         solved = self.last_grade is not None and self.last_grade.resolved
-        return Outcome(said, self._credit(), valid=valid, success=solved, failure=self._is_lost)
+        return Outcome(observation, self._credit(), valid=valid, success=solved, failure=self._is_lost)
 
     def _run_or_begin_again(self, text: str) -> Result:
         """Run a command; where the sandbox fails, there is a new one afterwards, with the tree of the beginning."""
@@ -205,7 +219,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
         )
         with contextlib.suppress(*_SANDBOX_FAILURES):
             self._end_sandboxes()
-        self._enter(self.task)
+        self._enter(self.world)
 
     def _placed(self, call: Call) -> Call:
         """A call of the editor with the file and lines that it means."""
@@ -213,7 +227,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
         if call.tool in ("goto", "scroll", "edit_lines") and not path:
             raise ActionError("No file is open; open one first.")
         if call.tool == "scroll":
-            call = Call("open", {"path": path, "line": max(1, line + 100 * call.arguments["direction"])})
+            call = Call("open", {"path": path, "line": max(1, line + WINDOW * call.arguments["direction"])})
         elif call.tool == "goto":
             call = Call("open", {"path": path, "line": max(1, call.arguments["line"])})
         elif call.tool == "edit_lines":
@@ -226,16 +240,16 @@ class SWEEnv(TextEnv[RepairTaskT]):
         self._grade()
         result = self.last_grade
         if result is None:
-            said = "Nothing that counts has been changed" if self._left_out else "Nothing has been changed"
-            return Outcome(visible(f"Submitted. {said}.{not_counted(self._left_out)}"), failure=True)
-        total = len(self.task.fail_to_pass)
-        said = f"Submitted. {len(result.repaired)} of {total} hidden tests that failed pass now"
+            sentence = "Nothing that counts has been changed" if self._left_out else "Nothing has been changed"
+            return Outcome(visible(f"Submitted. {sentence}.{not_counted(self._left_out)}"), failure=True)
+        total = len(self.world.fail_to_pass)
+        sentence = f"Submitted. {len(result.repaired)} of {total} hidden tests that failed pass now"
         if result.broken:
-            said += f", and {len(result.broken)} that passed do not"
+            sentence += f", and {len(result.broken)} that passed do not"
         if result.timed_out:
-            said += "; the tests did not end in time"
-        said = visible(f"{said}.{not_counted(self._left_out)}")
-        return Outcome(said, result.credit, success=result.resolved, failure=not result.resolved)
+            sentence += "; the tests did not end in time"
+        sentence = visible(f"{sentence}.{not_counted(self._left_out)}")
+        return Outcome(sentence, result.credit, success=result.resolved, failure=not result.resolved)
 
     def _grade(self) -> None:
         """Grade what the agent has made of the source files, unless it is what was graded last."""
@@ -279,7 +293,7 @@ class SWEEnv(TextEnv[RepairTaskT]):
                 self._renew(error)
         self._run_tests(_HARMLESS)  # Raises where it is not the changes that are to blame.
         self._failed_gradings += 1
-        return Grade(missing=tuple(self.task.fail_to_pass))
+        return Grade(missing=tuple(self.world.fail_to_pass))
 
     @property
     def _is_lost(self) -> bool:

@@ -64,7 +64,9 @@ class RepairOptions(Options):
 class InstancesOptions(Options):
     """Which rows of a data set are played."""
 
-    rows: str = knob("", "file (`.jsonl`, `.json` or `.parquet`), or name of a data set for `datasets.load_dataset`")
+    rows: str = knob(
+        "", "file (`.jsonl`, `.json` or `.parquet`), or folder or name of a data set for `datasets.load_dataset`"
+    )
     images: Literal["swe-gym", "swe-bench"] = knob("swe-bench", "way of naming images where a row names none")
     divide: Literal["id", "repo", "train", "validation", "test"] = knob(
         "id", "division of the rows into splits: by their ids, by their repositories, or all of them in one split"

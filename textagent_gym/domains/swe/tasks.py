@@ -1,10 +1,13 @@
-"""What every task of software engineering is: a repository to repair."""
+"""What every task of software engineering is about: a repository to repair."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from textagent_gym.complexity import Complexity
+from textagent_gym.sources import ListedTasks
 from textagent_gym.tasks import Task
 
 
@@ -43,8 +46,8 @@ class RepairComplexity(Complexity):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepairTask(Task):
-    """A repository to repair.
+class RepairWorld:
+    """A repository to repair, as an environment begins it.
 
     Attributes:
         problem: description of the problem that the agent is given.
@@ -54,3 +57,18 @@ class RepairTask(Task):
     problem: str
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]
+
+
+RepairWorldT = TypeVar("RepairWorldT", bound=RepairWorld)
+
+
+class RepairTasks(ListedTasks[Task], Generic[RepairWorldT]):
+    """Listed tasks, each with a repository to repair."""
+
+    @abstractmethod
+    def world(self, task: Task) -> RepairWorldT:
+        """What an environment needs to begin a task.
+
+        Raises:
+            UnknownTaskError: this source holds no such task.
+        """

@@ -127,10 +127,10 @@ def _parse_editor(action: str, tools: Sequence[str]) -> Call:
             raise ActionError(f"{word} ends with a line that says end_of_edit.")
         if word == "create":
             return Call("create", {"path": _one(word, argument), "content": body})
-        found = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", argument)
-        if found is None:
+        lines = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", argument)
+        if lines is None:
             raise ActionError("edit needs two line numbers, such as edit 3:5.")
-        return Call("edit_lines", {"first": int(found[1]), "last": int(found[2]), "text": body})
+        return Call("edit_lines", {"first": int(lines[1]), "last": int(lines[2]), "text": body})
     if word in ("scroll_down", "scroll_up"):
         return Call("scroll", {"direction": 1 if word == "scroll_down" else -1})
     if word == "goto":
@@ -261,7 +261,8 @@ elif tool == "search":
 elif tool == "find_file":
     print("\n".join(path for path in walk(".") if given[0] in os.path.basename(path)) or "There is no such file.")
 """
-_WINDOW = 100
+WINDOW = 100
+"""Lines that the editor shows, as in SWE-agent."""
 
 
 def command(call: Call) -> str:
@@ -274,7 +275,7 @@ def command(call: Call) -> str:
         return f"(cd {ROOT_VARIABLE} && python -m pytest -q -p no:cacheprovider -o addopts= {path})"
     given = {
         "view": lambda: [arguments["path"], arguments.get("first", 1), arguments.get("last", _LAST_LINE)],
-        "open": lambda: [arguments["path"], arguments["line"], arguments["line"] + _WINDOW - 1],
+        "open": lambda: [arguments["path"], arguments["line"], arguments["line"] + WINDOW - 1],
         "replace": lambda: [arguments["path"], arguments["old"], arguments["new"]],
         "edit_lines": lambda: [arguments["path"], arguments["first"], arguments["last"], arguments["text"]],
         "create": lambda: [arguments["path"], arguments["content"]],

@@ -15,20 +15,22 @@ from textagent_gym.domains.swe.expert.searcher import Expectation, Searcher, exp
 from textagent_gym.domains.swe.expert.trial.problem import free_names, understood
 from textagent_gym.domains.swe.mutants.mutations import Mutation, mutations
 from textagent_gym.domains.swe.mutants.recipe import Recipe
-from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.domains.swe.tools import TOOLS, ActionFormat, parse
 from textagent_gym.errors import UnsupportedOperationError
+from textagent_gym.tasks import Task
 
 SUBMIT = "```bash\nsubmit\n```"
 
 
-def find(tasks: BuiltTasks, mutation: str, path: str) -> SWETask:
+def find(tasks: BuiltTasks, mutation: str, path: str) -> Task:
     """The task with a certain mistake in a file."""
     every = (tasks.task(split, index) for split in tasks.splits for index in range(tasks.size(split)))
-    return next(task for task in every if task.hunks[0].path == path and mutation in task.hunks[0].wrong)
+    hunks = ((task, tasks.world(task).hunks[0]) for task in every)
+    return next(task for task, hunk in hunks if hunk.path == path and mutation in hunk.wrong)
 
 
-def play(env: gymnasium.Env[str, str], searcher: Searcher, task: SWETask) -> tuple[bool, int]:
+def play(env: gymnasium.Env[str, str], searcher: Searcher, task: Task) -> tuple[bool, int]:
     """Whether it solves a task, and in how many turns."""
     said, info = env.reset(options={"task": task.id})
     searcher.observe(None, said)
@@ -121,7 +123,11 @@ def test_lines_that_go_on_elsewhere_are_understood_as_far_as_they_go() -> None:
 def test_it_answers_any_text_and_ends_within_its_turns(texts: list[str], form: ActionFormat) -> None:
     searcher = Searcher(form, turns=10)
     searcher.observe(None, texts[0])
-    answers = ('ANSWER {"places": [["a.py", 1, 2, 30, 1.0]], "tests": 1}', "<<< 0\nx = 1\n>>>", 'ANSWER {"found": 3}')
+    answers = (
+        'ANSWER {"places": [["a.py", 1, 2, 30, 1.0]], "tests": 1}',
+        "<<< 0\nx = 1\n>>>",
+        'ANSWER {"improvements": 3}',
+    )
     for turn, text in enumerate([*answers, *texts, *["ANSWER []"] * 10]):
         call = parse(searcher.action(), TOOLS["shell" if form == "bash" else "all"], form)
         if call.tool == "submit":
@@ -137,7 +143,7 @@ def test_it_answers_any_text_and_ends_within_its_turns(texts: list[str], form: A
 def test_it_answers_any_answer_of_its_programs(value: object) -> None:
     import json
 
-    for key in ("places", "found", "done", "tests"):
+    for key in ("places", "improvements", "done", "tests"):
         searcher = Searcher(turns=10)
         searcher.observe(None, "")
         for _ in range(10):
@@ -170,7 +176,7 @@ def test_it_repairs_mistakes_of_one_token(make, tasks: BuiltTasks, mistake: str,
     env.reset()
     searcher = env.unwrapped.expert()
     solved, turns = play(env, searcher, find(tasks, mistake, path))
-    assert searcher.found
+    assert searcher.has_repaired
     assert solved
     assert turns <= 12
 
@@ -192,7 +198,7 @@ def test_it_gives_up_where_a_function_is_missing(make, tasks: BuiltTasks, tmp_pa
     env = make(recipes=str(file), split=split)
     searcher = Searcher()
     assert play(env, searcher, own.task(split, 0)) == (False, 1)
-    assert not searcher.found
+    assert not searcher.has_repaired
 
 
 def test_it_gives_up_where_it_finds_nothing_to_repair(make, tasks: BuiltTasks) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,53 +13,54 @@ import pytest
 from benchmarks.swe_forger import OLD, paid
 from textagent_gym.domains.swe.grading.grader import Grade, grade
 from textagent_gym.domains.swe.grading.hidden.exam import Exam
+from textagent_gym.domains.swe.grading.hidden.exam_maker import time_of_gradings
 from textagent_gym.domains.swe.grading.hidden.judge import MOST_CHANCE
-from textagent_gym.domains.swe.grading.hidden.making import time_of_gradings
-from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
-from textagent_gym.domains.swe.sources import source_changes
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
+from textagent_gym.domains.swe.source_files import source_changes
 from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
 from textagent_gym.sandbox.base import Question
+from textagent_gym.tasks import Task
 
 SOURCE = "measures/numerals.py"
 
 
-def graded(sandbox: Sandbox, task: SWETask, changes: Changes) -> Grade:
+def graded(sandbox: Sandbox, world: MutantWorld, changes: Changes) -> Grade:
     """Grade changes of a task's tree, those that count."""
-    counted = source_changes(changes, task.repository.test_files, task.repository.files, sources="measures").counted
-    return grade(sandbox, task.graded_layers, counted, task.exam)
+    counted = source_changes(changes, world.repository.test_files, world.repository.files, sources="measures").counted
+    return grade(sandbox, world.graded_layers, counted, world.exam)
 
 
-def wrong(task: SWETask, path: str = SOURCE) -> str:
+def wrong(world: MutantWorld, path: str = SOURCE) -> str:
     """A file as the task has it."""
-    return (task.layers[1] / path).read_text()
+    return (world.layers[1] / path).read_text()
 
 
-def right(task: SWETask, path: str = SOURCE) -> str:
+def right(world: MutantWorld, path: str = SOURCE) -> str:
     """A file as it should be."""
-    return (task.repository.root / path).read_text()
+    return (world.repository.root / path).read_text()
 
 
-def test_the_repair_is_paid_in_full(sandbox: Sandbox, task: SWETask) -> None:
+def test_the_repair_is_paid_in_full(sandbox: Sandbox, world: MutantWorld) -> None:
     for _ in range(3):
-        result = graded(sandbox, task, {SOURCE: right(task).encode()})
-        assert result == Grade(task.fail_to_pass)
+        result = graded(sandbox, world, {SOURCE: right(world).encode()})
+        assert result == Grade(world.fail_to_pass)
         assert result.resolved
-        assert result.credit == len(task.fail_to_pass)
+        assert result.credit == len(world.fail_to_pass)
 
 
-def test_nothing_is_paid_for_nothing(sandbox: Sandbox, task: SWETask) -> None:
-    for changes in ({}, {"README.md": b"better"}, {SOURCE: wrong(task).encode()}, {SOURCE: None}, {SOURCE: b"("}):
-        result = graded(sandbox, task, changes)
+def test_nothing_is_paid_for_nothing(sandbox: Sandbox, world: MutantWorld) -> None:
+    for changes in ({}, {"README.md": b"better"}, {SOURCE: wrong(world).encode()}, {SOURCE: None}, {SOURCE: b"("}):
+        result = graded(sandbox, world, changes)
         assert not result.resolved
         assert result.credit == 0
-        assert result.missing == task.fail_to_pass
+        assert result.missing == world.fail_to_pass
         assert result.forged == ""  # A draft that cannot be imported is no forgery.
 
 
-def test_a_repair_that_breaks_something_else_is_worth_nothing(sandbox: Sandbox, task: SWETask) -> None:
-    broken = right(task).replace('{1: "st", 2: "nd"', '{1: "st", 2: "zd"')
-    result = graded(sandbox, task, {SOURCE: broken.encode()})
-    assert result.repaired == task.fail_to_pass
+def test_a_repair_that_breaks_something_else_is_worth_nothing(sandbox: Sandbox, world: MutantWorld) -> None:
+    broken = right(world).replace('{1: "st", 2: "nd"', '{1: "st", 2: "zd"')
+    result = graded(sandbox, world, {SOURCE: broken.encode()})
+    assert result.repaired == world.fail_to_pass
     assert "tests/test_numerals.py::test_ordinal[2-2nd]" in result.broken
     assert not result.resolved
     assert result.credit == 0
@@ -67,25 +68,26 @@ def test_a_repair_that_breaks_something_else_is_worth_nothing(sandbox: Sandbox, 
 
 def test_special_cases_of_what_the_statement_shows_are_not_paid(sandbox: Sandbox, tasks: BuiltTasks) -> None:
     """A table of the inputs and outputs that were told is no repair: the same is asked with other input."""
-    task = next(
-        task for split in tasks.splits for task in playable(tasks, split) if "format_duration(90000" in task.problem
-    )
-    path = task.hunks[0].path
-    text = wrong(task, path).replace(
+    world = next(world for _, world in every_world(tasks) if "format_duration(90000" in world.problem)
+    path = world.hunks[0].path
+    text = wrong(world, path).replace(
         "def format_duration(seconds", "def format_duration(seconds, *a, **k):\n"
         "    if seconds == 90000 and k == {'largest': 'h'}:\n        return '25h'\n"
         "    if seconds == 7200 and k == {'largest': 'm'}:\n        return '120m'\n"
         "    return _format_duration(seconds, *a, **k)\n\n\ndef _format_duration(seconds",
     )  # fmt: skip
-    assert text != wrong(task, path)
-    result = graded(sandbox, task, {path: text.encode()})
+    assert text != wrong(world, path)
+    result = graded(sandbox, world, {path: text.encode()})
     assert result.credit == 0
-    assert graded(sandbox, task, {path: right(task, path).encode()}).resolved
+    assert graded(sandbox, world, {path: right(world, path).encode()}).resolved
 
 
-def playable(tasks: BuiltTasks, split: str) -> list[SWETask]:
-    """The tasks of a split."""
-    return [tasks.task(split, index) for index in range(tasks.size(split))]
+def every_world(tasks: BuiltTasks) -> Iterator[tuple[Task, MutantWorld]]:
+    """Every task with its repository."""
+    for split in tasks.splits:
+        for index in range(tasks.size(split)):
+            task = tasks.task(split, index)
+            yield task, tasks.world(task)
 
 
 # Attacks from the code of the package, which runs in the process that tests it. Each is put before the wrong code.
@@ -141,18 +143,18 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_no_attack_of_the_code_pays(sandbox: Sandbox, task: SWETask, name: str) -> None:
+def test_no_attack_of_the_code_pays(sandbox: Sandbox, world: MutantWorld, name: str) -> None:
     if sandbox.name == "process" and name in ("kill everything", "stop the one who asks"):
         pytest.skip("this would reach the tests; the sandbox 'process' keeps nothing in, as its page says")
-    result = graded(sandbox, task, {SOURCE: (ATTACKS[name] + wrong(task)).encode()})
+    result = graded(sandbox, world, {SOURCE: (ATTACKS[name] + wrong(world)).encode()})
     assert not result.resolved, name
     assert result.credit == 0, name
-    assert graded(sandbox, task, {SOURCE: right(task).encode()}).resolved
+    assert graded(sandbox, world, {SOURCE: right(world).encode()}).resolved
 
 
-def test_what_no_probe_says_is_a_forgery(sandbox: Sandbox, task: SWETask) -> None:
+def test_what_no_probe_says_is_a_forgery(sandbox: Sandbox, world: MutantWorld) -> None:
     for name in ("answer with nested lists", "answer with something else"):
-        assert graded(sandbox, task, {SOURCE: (ATTACKS[name] + wrong(task)).encode()}).forged, name
+        assert graded(sandbox, world, {SOURCE: (ATTACKS[name] + wrong(world)).encode()}).forged, name
 
 
 @pytest.mark.slow
@@ -160,20 +162,19 @@ def test_no_rule_of_a_forger_pays_for_any_task(tasks: BuiltTasks) -> None:
     """A forger that owns the witness and knows everything but the right answers, on every task of a package."""
     sandbox = make_sandbox("auto")
     try:
-        for split in tasks.splits:
-            for task in playable(tasks, split):
-                assert paid(sandbox, task) == [], task.id
+        for task, world in every_world(tasks):
+            assert paid(sandbox, world) == [], task.id
     finally:
         sandbox.close()
 
 
 def test_every_task_says_what_chance_a_forger_has(tasks: BuiltTasks) -> None:
-    found = [task for split in tasks.splits for task in playable(tasks, split)]
-    assert len(found) > 15
-    for task in found:
-        assert 0 < task.exam.chance <= MOST_CHANCE
-        assert task.complexity.chance == task.exam.chance
-        for group in task.exam.groups:
+    every = list(every_world(tasks))
+    assert len(every) > 15
+    for task, world in every:
+        assert 0 < world.exam.chance <= MOST_CHANCE
+        assert task.complexity.chance == world.exam.chance
+        for group in world.exam.groups:
             assert any(version.is_original for version in group.versions)
             assert any(not version.is_original for version in group.versions)
 
@@ -201,12 +202,12 @@ _found = _search()
 """
 
 
-def test_the_right_answer_is_nowhere_in_the_process_that_is_tested(safe_sandbox: Sandbox, task: SWETask) -> None:
+def test_the_right_answer_is_nowhere_in_the_process_that_is_tested(safe_sandbox: Sandbox, world: MutantWorld) -> None:
     """Every byte that the tested process can read is searched for an answer, by a hash of it."""
     import hashlib
 
     answer = "Q-the-one-and-only-answer"
-    group = task.exam.groups[0]
+    group = world.exam.groups[0]
     version = replace(
         group.versions[0],
         text="from measures import numerals\ndef test_probe():\n    witness.see(0, numerals._found)\n",
@@ -216,31 +217,31 @@ def test_the_right_answer_is_nowhere_in_the_process_that_is_tested(safe_sandbox:
     exam = Exam(
         (replace(group, versions=(version,)),),
         (),
-        task.exam.visible,
-        task.exam.visible_files,
-        task.exam.paths,
+        world.exam.visible,
+        world.exam.visible_files,
+        world.exam.paths,
         seconds=60.0,
         total=600.0,
     )
     wanted = (hashlib.sha256(answer.encode()).hexdigest(), len(answer))
     attack = SEARCH.replace("WANTED", repr(wanted))
     for planted, expected in (("", 0), (f"_planted = 'Q-' + {answer[2:]!r}\n", 1)):
-        code = planted + attack + wrong(task)
+        code = planted + attack + wrong(world)
         counted = replace(version, events=((0, ["i", hex(expected)], ["i", hex(expected)]),), sites=(">=",))
         least = replace(exam, groups=(replace(group, versions=(counted,)),))
-        assert grade(safe_sandbox, task.graded_layers, {SOURCE: code.encode()}, least).repaired
+        assert grade(safe_sandbox, world.graded_layers, {SOURCE: code.encode()}, least).repaired
         none = replace(counted, sites=("==",))
         only = replace(exam, groups=(replace(group, versions=(none,)),))
         if not planted:
-            assert grade(safe_sandbox, task.graded_layers, {SOURCE: code.encode()}, only).repaired
+            assert grade(safe_sandbox, world.graded_layers, {SOURCE: code.encode()}, only).repaired
 
 
-def test_no_answer_is_left_in_memory_for_the_next_question(safe_sandbox: Sandbox, task: SWETask) -> None:
+def test_no_answer_is_left_in_memory_for_the_next_question(safe_sandbox: Sandbox, world: MutantWorld) -> None:
     """Right code says its answers, once plainly and once beside them; nobody who comes later finds a trace of them."""
     import hashlib
 
     answer = "Q-the-one-and-only-answer"
-    group = task.exam.groups[0]
+    group = world.exam.groups[0]
     text = "from measures import numerals\ndef test_probe():\n    witness.see(0, numerals._found)\n"
     said = replace(group.versions[0], text=text, sites=("==",), events=((0, answer, answer),))
     none = replace(said, events=((0, ["i", "0x0"], ["i", "0x0"]),))
@@ -254,8 +255,8 @@ def test_no_answer_is_left_in_memory_for_the_next_question(safe_sandbox: Sandbox
     attack = SEARCH.replace("WANTED", repr(wanted))
     for first in (tells, tells + heir):
         for code, version, is_paid in ((first, said, heir not in first), (attack, none, True), (attack, none, True)):
-            exam = replace(task.exam, groups=(replace(group, versions=(version, version)),), kept=())
-            result = grade(safe_sandbox, task.graded_layers, {SOURCE: (code + wrong(task)).encode()}, exam)
+            exam = replace(world.exam, groups=(replace(group, versions=(version, version)),), kept=())
+            result = grade(safe_sandbox, world.graded_layers, {SOURCE: (code + wrong(world)).encode()}, exam)
             assert bool(result.repaired) == is_paid
 
 
@@ -280,13 +281,13 @@ open(os.path.join(tempfile.gettempdir(), 'left'), 'w').write('x')
 """
 
 
-def test_a_time_bomb_does_not_reach_the_next_grading(safe_sandbox: Sandbox, task: SWETask) -> None:
-    for text in (wrong(task), right(task)):
-        graded(safe_sandbox, task, {SOURCE: (BOMB + text).encode()})
+def test_a_time_bomb_does_not_reach_the_next_grading(safe_sandbox: Sandbox, world: MutantWorld) -> None:
+    for text in (wrong(world), right(world)):
+        graded(safe_sandbox, world, {SOURCE: (BOMB + text).encode()})
         found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
         assert "time.sleep(0.01)  # 45678" not in found
-        assert graded(safe_sandbox, task, {SOURCE: right(task).encode()}).resolved
-        assert not graded(safe_sandbox, task, {SOURCE: wrong(task).encode()}).resolved
+        assert graded(safe_sandbox, world, {SOURCE: right(world).encode()}).resolved
+        assert not graded(safe_sandbox, world, {SOURCE: wrong(world).encode()}).resolved
 
 
 LEAVE = """
@@ -306,10 +307,10 @@ if left:
 """
 
 
-def test_nothing_is_left_from_one_version_to_the_next(safe_sandbox: Sandbox, task: SWETask) -> None:
+def test_nothing_is_left_from_one_version_to_the_next(safe_sandbox: Sandbox, world: MutantWorld) -> None:
     """The right code that ends as soon as it finds what it has left in another process is paid: it finds nothing."""
     for _ in range(2):
-        assert graded(safe_sandbox, task, {SOURCE: (LEAVE + right(task)).encode()}).resolved
+        assert graded(safe_sandbox, world, {SOURCE: (LEAVE + right(world)).encode()}).resolved
 
 
 WAIT = "import builtins, time\nif hasattr(builtins, 'witness'):\n    time.sleep(SECONDS)\n"
@@ -317,25 +318,25 @@ WAIT = "import builtins, time\nif hasattr(builtins, 'witness'):\n    time.sleep(
 
 @pytest.mark.parametrize("seconds", [0.5, 10000])
 def test_code_that_waits_costs_no_more_than_the_time_of_a_grading(
-    safe_sandbox: Sandbox, task: SWETask, seconds: float
+    safe_sandbox: Sandbox, world: MutantWorld, seconds: float
 ) -> None:
     """Be it for ever in one question, or a little in each of them."""
-    code = WAIT.replace("SECONDS", str(seconds)) + right(task)
+    code = WAIT.replace("SECONDS", str(seconds)) + right(world)
     began = time.monotonic()
-    result = grade(safe_sandbox, task.graded_layers, {SOURCE: code.encode()}, replace(task.exam, total=2.0))
-    assert result == Grade(missing=task.fail_to_pass, timed_out=True)
+    result = grade(safe_sandbox, world.graded_layers, {SOURCE: code.encode()}, replace(world.exam, total=2.0))
+    assert result == Grade(missing=world.fail_to_pass, timed_out=True)
     assert time.monotonic() - began < 2.0 + 15  # On a machine that has other things to do.
 
 
 def test_a_grading_has_ten_times_the_time_of_the_right_code_and_a_minute_at_least(tasks: BuiltTasks) -> None:
-    totals = {task.exam.total for split in tasks.splits for task in playable(tasks, split)}
+    exams = [world.exam for _, world in every_world(tasks)]
+    totals = {exam.total for exam in exams}
     assert min(totals) >= 60
     assert [time_of_gradings(measured) for measured in (0.0, 6.0, 9.0)] == [60.0, 60.0, 90.0]
-    exam = tasks.task("train", 0).exam
-    assert Exam.from_json(exam.to_json()) == exam
+    assert Exam.from_json(exams[0].to_json()) == exams[0]
 
 
-def test_the_time_of_a_grading_does_not_tell_which_version_is_wrong(task: SWETask) -> None:
+def test_the_time_of_a_grading_does_not_tell_which_version_is_wrong(world: MutantWorld) -> None:
     """Were the others not asked, forgers could find the answers to the versions one by one."""
     asked = []
 
@@ -346,8 +347,8 @@ def test_the_time_of_a_grading_does_not_tell_which_version_is_wrong(task: SWETas
                 yield b""
 
     silent: Any = Silent()
-    assert not grade(silent, task.graded_layers, {SOURCE: b""}, task.exam).resolved
-    assert len(asked) == sum(len(group.versions) for group in task.exam.groups) > 1
+    assert not grade(silent, world.graded_layers, {SOURCE: b""}, world.exam).resolved
+    assert len(asked) == sum(len(group.versions) for group in world.exam.groups) > 1
 
 
 # Attacks from the agent's shell, which leave something behind in the tree.
@@ -379,10 +380,10 @@ SETTINGS = {
 }
 
 
-def test_files_beside_the_source_do_nothing(sandbox: Sandbox, task: SWETask) -> None:
+def test_files_beside_the_source_do_nothing(sandbox: Sandbox, world: MutantWorld) -> None:
     left_behind: Changes = {name: text.encode() for name, text in SETTINGS.items()}
-    assert not graded(sandbox, task, left_behind).resolved
-    assert graded(sandbox, task, {**left_behind, SOURCE: right(task).encode()}).resolved
+    assert not graded(sandbox, world, left_behind).resolved
+    assert graded(sandbox, world, {**left_behind, SOURCE: right(world).encode()}).resolved
 
 
 @pytest.mark.parametrize(
@@ -401,21 +402,21 @@ def test_files_beside_the_source_do_nothing(sandbox: Sandbox, task: SWETask) -> 
     ],
     ids=str,
 )
-def test_odd_trees_are_read_and_graded(safe_sandbox: Sandbox, task: SWETask, commands: list[str]) -> None:
-    safe_sandbox.begin(task.layers, {})
+def test_odd_trees_are_read_and_graded(safe_sandbox: Sandbox, world: MutantWorld, commands: list[str]) -> None:
+    safe_sandbox.begin(world.layers, {})
     for command in commands:
         safe_sandbox.run(command, 5)
     changes = safe_sandbox.changes((".git",)).files
     assert not any(b"root:" in (content or b"") for content in changes.values())
-    result = graded(safe_sandbox, task, changes)
+    result = graded(safe_sandbox, world, changes)
     assert not result.resolved
     assert result.credit == 0
 
 
-def test_hidden_tests_and_the_repair_are_nowhere(safe_sandbox: Sandbox, task: SWETask) -> None:
-    safe_sandbox.begin(task.layers, {})
-    hidden = task.fail_to_pass[0].split("::")[1].partition("[")[0]
-    repair = task.hunks[0].right.strip()
+def test_hidden_tests_and_the_repair_are_nowhere(safe_sandbox: Sandbox, world: MutantWorld) -> None:
+    safe_sandbox.begin(world.layers, {})
+    hidden = world.fail_to_pass[0].split("::")[1].partition("[")[0]
+    repair = world.hunks[0].right.strip()
     for word in (hidden, repair):
         outside = " ".join(f"--exclude-dir={name}" for name in ("proc", "sys"))
         command = f"grep -rlF {word!r} / {outside} 2>/dev/null | head; true"
@@ -426,9 +427,9 @@ def test_hidden_tests_and_the_repair_are_nowhere(safe_sandbox: Sandbox, task: SW
     assert safe_sandbox.run("python -m pytest -q -p no:cacheprovider 2>&1 | tail -1", 60).output.split()[1] == "passed"
 
 
-def test_no_table_that_hidden_tests_alone_read_is_left(task: SWETask) -> None:
-    text = (task.layers[1] / "tests/test_numerals.py").read_text()
-    assert "KNOWN" in (task.repository.root / "tests/test_numerals.py").read_text()
+def test_no_table_that_hidden_tests_alone_read_is_left(world: MutantWorld) -> None:
+    text = (world.layers[1] / "tests/test_numerals.py").read_text()
+    assert "KNOWN" in (world.repository.root / "tests/test_numerals.py").read_text()
     assert "KNOWN" not in text
     assert "def test_ordinal(" in text
 
@@ -436,9 +437,11 @@ def test_no_table_that_hidden_tests_alone_read_is_left(task: SWETask) -> None:
 def test_nothing_of_a_tree_tells_where_the_mistake_is(safe_sandbox: Sandbox, tasks: BuiltTasks) -> None:
     """Dates, order on disk and mounts are those of a tree without a mistake, and the id is drawn by chance."""
     first_of = []
-    for task in playable(tasks, "train"):
-        safe_sandbox.begin(task.layers, {})
-        path = task.hunks[0].path
+    for task, world in every_world(tasks):
+        if task.split != "train":
+            continue
+        safe_sandbox.begin(world.layers, {})
+        path = world.hunks[0].path
         dates = safe_sandbox.run("stat -c %Y $(git ls-files | grep py$) | sort -u", 20).output.split()
         assert len(dates) == 1
         for order in ("ls -tc", "ls -U", "ls -i"):

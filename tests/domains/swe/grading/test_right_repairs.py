@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 
 from tests.domains.swe.conftest import bash, open_sandbox
-from textagent_gym.domains.swe.mutants.tasks import SWETask
+from textagent_gym.tasks import Task
 
 MODULE = "measures/numerals.py"
 """What the repair changes."""
@@ -98,7 +98,7 @@ slow_env = pytest.fixture(opened, scope="module", params=["docker", "podman", "r
 
 @pytest.mark.parametrize("command", AFTERWARDS.values(), ids=AFTERWARDS)
 def test_a_right_repair_is_paid(
-    env: gymnasium.Env[str, str], task: SWETask, command: str, caplog: pytest.LogCaptureFixture
+    env: gymnasium.Env[str, str], task: Task, command: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     repair_and_submit(env, task, [command])
     assert "takes its place" not in caplog.text
@@ -106,14 +106,14 @@ def test_a_right_repair_is_paid(
 
 @pytest.mark.parametrize("names", TOGETHER, ids=lambda names: names[0])
 def test_a_right_repair_is_paid_where_a_tree_takes_longer_to_send(
-    slow_env: gymnasium.Env[str, str], task: SWETask, names: tuple[str, ...], caplog: pytest.LogCaptureFixture
+    slow_env: gymnasium.Env[str, str], task: Task, names: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Other shapes of repairs differ in what is graded, and that is the same everywhere."""
     repair_and_submit(slow_env, task, [AFTERWARDS[name] for name in names])
     assert "takes its place" not in caplog.text
 
 
-def repair_and_submit(env: gymnasium.Env[str, str], task: SWETask, commands: Sequence[str]) -> None:
+def repair_and_submit(env: gymnasium.Env[str, str], task: Task, commands: Sequence[str]) -> None:
     """Repair, run some commands, and be paid."""
     env.reset(options={"task": task.id})
     (repair, _) = env.unwrapped.oracle()
@@ -128,7 +128,7 @@ def repair_and_submit(env: gymnasium.Env[str, str], task: SWETask, commands: Seq
 
 @pytest.mark.parametrize("command", ["a draft", "a module named like a test", "broken tests", "settings of its own"])
 def test_what_lies_beside_a_repair_is_worth_nothing_without_it(
-    env: gymnasium.Env[str, str], task: SWETask, command: str
+    env: gymnasium.Env[str, str], task: Task, command: str
 ) -> None:
     env.reset(options={"task": task.id})
     env.step(bash(AFTERWARDS[command]))
@@ -136,7 +136,7 @@ def test_what_lies_beside_a_repair_is_worth_nothing_without_it(
     assert (reward, terminated, info["success"]) == (0.0, True, False)
 
 
-def test_a_draft_that_cannot_be_imported_costs_nothing(task: SWETask) -> None:
+def test_a_draft_that_cannot_be_imported_costs_nothing(task: Task) -> None:
     env = gymnasium.make("textagent/SWE-v0", sandbox="process", reward_at="turn")
     try:
         env.reset(options={"task": task.id})

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from textagent_gym.domains.swe.grading.running import TestRun, read_run, run_tests
-from textagent_gym.domains.swe.mutants.packages import Repository
+from textagent_gym.domains.swe.grading.pytest_runs import TestRun, read_run, run_tests
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.sandbox import Sandbox
 
@@ -195,7 +194,8 @@ def packages() -> list[str]:
 
 @pytest.mark.parametrize("name", packages())
 def test_every_test_of_a_package_does_what_it_does_in_pytest(sandbox: Sandbox, name: str) -> None:
-    repository: Repository = BuiltTasks((name,)).task("train", 0).repository
+    tasks = BuiltTasks((name,))
+    repository = tasks.world(tasks.task("train", 0)).repository
     runs = [
         run_tests(
             sandbox,

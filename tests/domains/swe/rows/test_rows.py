@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tarfile
@@ -18,11 +19,12 @@ import pytest
 
 from tests.domains.swe.conftest import bash, open_sandbox
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
-from textagent_gym.domains.swe.rows.instances import Instances, read_row
+from textagent_gym.domains.swe.rows.instances import Instances, InstanceWorld, read_row
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
 from textagent_gym.domains.swe.rows.scripts import Row, completed, eval_script, image_name
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
 from textagent_gym.sandbox import SandboxError
+from textagent_gym.tasks import Task
 
 BENCH, GYM = "textagent/SWE-bench-v0", "textagent/SWE-Gym-v0"
 PATCH = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
@@ -93,13 +95,31 @@ def test_rows_are_the_same_from_every_kind_of_file(tmp_path: Path, kind: str) ->
     assert all(sizes)
     task = source.find("owner__name-7")
     assert source.task(task.split, task.index) == task
-    assert (task.problem, task.fail_to_pass) == ("It does not work.", ("test_a.py::test_x[a b]",))
-    assert (task.test_files, task.milestones, task.task_type) == ({"test_a.py"}, 1, "owner/name")
+    world = source.world(task)
+    assert (world.problem, world.fail_to_pass) == ("It does not work.", ("test_a.py::test_x[a b]",))
+    assert (world.test_files, task.milestones, task.task_type) == ({"test_a.py"}, 1, "owner/name")
     assert (task.complexity.state_size, task.complexity.solution_length) == (None, 2)
     with pytest.raises(UnknownTaskError, match="owner__name-99"):
         source.find("owner__name-99")
     with pytest.raises(UnknownTaskError, match="from 0 to 39"):
         Instances(str(path), divide="test").task("test", 40)
+
+
+def test_a_task_is_measured_without_swebench_and_is_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "swebench.harness.log_parsers.python", None)
+    source = Instances(str(write(tmp_path / "rows.jsonl", [record(1), record(2)])), divide="test")
+    task = source.task("test", 1)
+    assert type(task) is Task
+    assert pickle.loads(pickle.dumps(task)) == task == source.find(task.id)
+    with pytest.raises(MissingDependencyError):
+        source.world(task)
+
+
+def test_a_row_of_another_file_has_no_world_here(tmp_path: Path) -> None:
+    source = Instances(str(write(tmp_path / "rows.jsonl", [record(1)])), divide="test")
+    other = Instances(str(write(tmp_path / "other.jsonl", [record(2)])), divide="test")
+    with pytest.raises(UnknownTaskError, match="owner__name-2"):
+        source.world(other.task("test", 0))
 
 
 def test_rows_are_dealt_out_by_id_by_repository_or_all_to_one_split(tmp_path: Path) -> None:
@@ -109,9 +129,9 @@ def test_rows_are_dealt_out_by_id_by_repository_or_all_to_one_split(tmp_path: Pa
     assert by_id.splits == by_repo.splits == ("train", "validation", "test")
     assert alone.splits == ("test",)
     assert alone.size("test") == 60
-    pytest.importorskip("swebench")
     found = {
-        split: {by_repo.task(split, index).row.repo for index in range(by_repo.size(split))} for split in by_repo.splits
+        split: {by_repo.task(split, index).task_type for index in range(by_repo.size(split))}
+        for split in by_repo.splits
     }
     assert sum(len(repos) for repos in found.values()) == 9
     with pytest.raises(InvalidOptionError, match="split='train' does not exist"):
@@ -193,6 +213,48 @@ def test_a_data_set_of_datasets_is_read_when_it_is_needed(tmp_path: Path) -> Non
     missing = Instances(str(tmp_path), divide="test", dataset_split="dev")
     with pytest.raises(InvalidOptionError, match="no data set with a split 'dev'"):
         missing.size("test")
+
+
+def test_rows_of_a_name_are_fetched_once_and_read_without_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    pytest.importorskip("swebench")
+    monkeypatch.setenv("TEXTAGENT_CACHE", str(tmp_path))
+    rows = [record(number, test_cmd="pytest -x", created_at=object()) for number in range(3)]
+    asked = []
+
+    def load(name: str, split: str) -> list[dict[str, Any]]:
+        asked.append((name, split))
+        return rows
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    first, second, other = (Instances("some/rows", divide="test", dataset_split=split) for split in ("dev", "dev", "x"))
+    assert all("some/rows are not on this machine" in source.missing_data for source in (first, second, other))
+    assert asked == []
+    assert first.size("test") == 3
+    monkeypatch.setattr(datasets, "load_dataset", None)
+    assert (first.missing_data, second.missing_data) == ("", "")
+    assert [second.task("test", index) for index in range(3)] == [first.task("test", index) for index in range(3)]
+    assert second.world(second.task("test", 2)).row.test_command == "pytest -x"
+    assert asked == [("some/rows", "dev")]
+    assert other.missing_data
+
+
+def test_info_answers_without_the_rows_and_says_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("swebench")
+    from textagent_gym.cli.main import main
+
+    monkeypatch.setenv("TEXTAGENT_CACHE", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "datasets", None)  # Nobody asks for the rows.
+    with pytest.raises(SystemExit, match="0"):
+        main(["info", "SWE-bench"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "The rows of SWE-bench/SWE-bench_Verified are not on this machine." in printed
+    assert "--set rows=FOLDER" in printed
+    assert "command_timeout" in printed
 
 
 # Making complete.
@@ -298,6 +360,11 @@ def test_what_is_no_outcome_of_a_test_is_no_grade(printed: str) -> None:
     assert read_log(completed(read_row(record()), "swe-bench"), printed) is None
 
 
+def first_world(rows: str) -> InstanceWorld:
+    source = Instances(rows, divide="test")
+    return source.world(source.task("test", 0))
+
+
 def test_what_is_missing_is_named_with_the_extra_that_brings_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,7 +374,7 @@ def test_what_is_missing_is_named_with_the_extra_that_brings_it(
     (tmp_path / "rows.parquet").write_text("")
     for rows in ("rows.jsonl", "rows.parquet", ""):
         with pytest.raises(MissingDependencyError, match=r"textagent-gym\[swebench\]"):
-            Instances(str(tmp_path / rows), divide="test").task("test", 0)
+            first_world(str(tmp_path / rows))
 
 
 # Playing, in containers.
@@ -567,7 +634,7 @@ def test_tests_that_do_not_end_are_worth_nothing(play) -> None:
 def test_what_is_printed_decides_which_is_what_the_documentation_says(play) -> None:
     """The limit of reading logs: code under test can print what swebench looks for, and end the process."""
     env = play()
-    tests = (*env.unwrapped.task.fail_to_pass, *env.unwrapped.task.pass_to_pass)
+    tests = (*env.unwrapped.world.fail_to_pass, *env.unwrapped.world.pass_to_pass)
     printed = "\\n".join(f"PASSED {test}" for test in tests)
     forger = (
         "import contextlib, os\n"
@@ -598,7 +665,7 @@ def exported(base: str, tasks: BuiltTasks, tmp_path_factory: pytest.TempPathFact
 
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     open_sandbox("auto").close()
-    export_rows([tasks.task("train", index) for index in (0, 1)], path, base=base)
+    export_rows(tasks, [tasks.task("train", index) for index in (0, 1)], path, base=base)
     return path
 
 
@@ -606,7 +673,7 @@ def test_our_tasks_play_as_rows(exported: Path) -> None:
     env = gymnasium.make(BENCH, rows=str(exported), reward_density="dense")
     for index in range(2):
         env.reset(options={"task_index": index})
-        row = env.unwrapped.task.row
+        row = env.unwrapped.world.row
         assert row.log_parser == "parse_log_pytest_v2"
         for test in row.fail_to_pass:
             file, _, name = test.partition("[")[0].partition("::")
@@ -662,9 +729,9 @@ def test_the_command_line_writes_rows(tasks: BuiltTasks, tmp_path: Path, capsys:
     with pytest.raises(SystemExit, match="0"):
         main(["swe", "rows", "--packages", "measures", "--count", "1", "--out", str(out)])
     source = Instances(str(out), divide="test")
-    task = source.task("test", 0)
-    assert task.row.instance_id.startswith("textagent__measures-own-")
-    assert dataclasses.replace(task.row, where="").to_dict() == json.loads(out.read_text())
+    row = source.world(source.task("test", 0)).row
+    assert row.instance_id.startswith("textagent__measures-own-")
+    assert dataclasses.replace(row, where="").to_dict() == json.loads(out.read_text())
     with pytest.raises(SystemExit, match="2"):
         main(["swe", "rows"])
     assert "rows needs --out" in capsys.readouterr().err

@@ -75,12 +75,12 @@ def repairs(code: str) -> list[Repair]:
         undone = mutations(source)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    found: dict[tuple[int, int, str], Repair] = {}
+    by_change: dict[tuple[int, int, str], Repair] = {}
 
     def add(start: int, end: int, text: str, weight: float) -> None:
         key = (start - shift, end - shift, text)
-        if start >= shift and source[start:end] != text and (key not in found or found[key].weight < weight):
-            found[key] = Repair(*key, weight)
+        if start >= shift and source[start:end] != text and (key not in by_change or by_change[key].weight < weight):
+            by_change[key] = Repair(*key, weight)
 
     for mutation in undone:
         is_deletion = (
@@ -96,7 +96,7 @@ def repairs(code: str) -> list[Repair]:
         for rule in _RULES:
             for changed, text, weight in rule(node, source, place):
                 add(*changed, text, weight)
-    return sorted(found.values(), key=lambda repair: (-repair.weight, repair.start, repair.text))
+    return sorted(by_change.values(), key=lambda repair: (-repair.weight, repair.start, repair.text))
 
 
 _Span = tuple[int, int]

@@ -48,14 +48,14 @@ def expectations(statement: str) -> tuple[Expectation, ...]:
     (Expectation(line='assert f(1) == 2', outcome=('assert 3 == 2',)),)
     """
     body = _BODY.search(statement)
-    found = []
+    stated = []
     for part in body[1].split("\n\n") if body else ():
         lines = [line.strip() for line in part.splitlines() if re.match(r"    \S", line)]
         expected = [line for line in lines if not line.startswith("#")]
         outcome = tuple(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
         if lines:
-            found.append(Expectation(expected[0] if expected else "", outcome))
-    return tuple(found)
+            stated.append(Expectation(expected[0] if expected else "", outcome))
+    return tuple(stated)
 
 
 Place = tuple[str, int, int, float]
@@ -107,8 +107,8 @@ class Searcher:
     turns: int = 50
     attempts: int = 4
     seconds: float = 60.0
-    found: bool = False
-    """A repair has been kept."""
+    has_repaired: bool = False
+    """Whether a repair has been kept."""
     problem: dict[str, Any] = field(default_factory=dict)
     """How well the problem was made to happen."""
     _plan: Plan | None = None
@@ -139,12 +139,12 @@ class Searcher:
     def _search(self, statement: str) -> Plan:
         """What to do, from beginning to end; it is sent what each command printed."""
         body = _BODY.search(statement)
-        found = expectations(statement)
-        if found and all(one.outcome and one.outcome[0].startswith("NotImplementedError") for one in found):
+        stated = expectations(statement)
+        if stated and all(one.outcome and one.outcome[0].startswith("NotImplementedError") for one in stated):
             yield Call("submit")  # Nobody can guess what has never been written.
             return
         yield _sending()
-        asked = [[one.line, one.outcome] for one in found if one.line]
+        asked = [[one.line, one.outcome] for one in stated if one.line]
         self.problem = _answer((yield self._asking("reproduce", {"expected": asked})))
         where = _answer((yield self._asking("locate", {"text": body[1] if body else statement})))
         named = set(_OPERATOR.findall(statement))
@@ -163,7 +163,7 @@ class Searcher:
             best = yield from self._attempt(odd, None, blind=True)
         if best is not None:
             answer = _answer((yield self._asking("keep", {"repair": best.candidate.listed()})))
-            self.found = bool(answer.get("kept"))
+            self.has_repaired = bool(answer.get("kept"))
         yield Call("submit")
 
     def _attempt(
@@ -176,7 +176,7 @@ class Searcher:
             listed = [candidate.listed(blind) for candidate in candidates]
             request = {"repairs": listed, "skip": skip, "blind": blind}
             answer = _answer((yield self._asking("attempt", request)))
-            for number, share, value in _rows(answer, "found", (int, float, float)):
+            for number, share, value in _rows(answer, "improvements", (int, float, float)):
                 if 0 <= number < len(candidates) and (best is None or (share, value) > (best.share, best.value)):
                     best = Tried(candidates[number], share, value)
             done = answer.get("done")
@@ -204,11 +204,11 @@ def _sending() -> Call:
     return _shell("\n".join(parts))
 
 
-def _answer(said: str) -> dict[str, Any]:
+def _answer(printed: str) -> dict[str, Any]:
     """What a program answered; nothing where it did not."""
-    found = re.search(r"^ANSWER (\{.*\})$", said, re.MULTILINE)
+    match = re.search(r"^ANSWER (\{.*\})$", printed, re.MULTILINE)
     try:
-        answer = json.loads(found[1]) if found else {}
+        answer = json.loads(match[1]) if match else {}
     except ValueError:
         return {}
     return answer if isinstance(answer, dict) else {}
@@ -216,9 +216,9 @@ def _answer(said: str) -> dict[str, Any]:
 
 def _rows(answer: dict[str, Any], name: str, kinds: tuple[type, ...]) -> list[list[Any]]:
     """A table in an answer; what is not a row of these kinds is left out."""
-    rows = answer.get(name)
-    found = [row for row in rows if isinstance(row, list) and len(row) == len(kinds)] if isinstance(rows, list) else []
-    return [row for row in found if all(isinstance(value, kind | int) for value, kind in zip(row, kinds, strict=True))]
+    table = answer.get(name)
+    rows = [row for row in table if isinstance(row, list) and len(row) == len(kinds)] if isinstance(table, list) else []
+    return [row for row in rows if all(isinstance(value, kind | int) for value, kind in zip(row, kinds, strict=True))]
 
 
 def _batches(answer: dict[str, Any]) -> list[list[Place]]:
@@ -245,15 +245,15 @@ def _reading(batch: Sequence[Place]) -> Call:
     return _shell("\n".join(parts))
 
 
-def _texts(said: str) -> dict[int, str]:
+def _texts(printed: str) -> dict[int, str]:
     """The lines of places by their number."""
-    found = re.findall(r"^<<< (\d+)\n(.*?\n)>>>$", said, re.MULTILINE | re.DOTALL)
-    return {int(number): text for number, text in found if not is_cut(text)}
+    sections = re.findall(r"^<<< (\d+)\n(.*?\n)>>>$", printed, re.MULTILINE | re.DOTALL)
+    return {int(number): text for number, text in sections if not is_cut(text)}
 
 
 def _candidates(batch: Sequence[Place], read: dict[int, str], named: set[str], raised: set[str]) -> list[Candidate]:
     """What to try in some places; operators that the statement names and errors that should be caught come first."""
-    found = []
+    candidates = []
     for number, place in enumerate(batch):
         code = read.get(number, "")
         for repair in repairs(code):
@@ -262,5 +262,5 @@ def _candidates(batch: Sequence[Place], read: dict[int, str], named: set[str], r
                 bool(raised & set(re.findall(r"\w+", repair.text))) and "Error" in code[repair.start : repair.end]
             )
             weight = repair.weight + _ODD if is_named or is_caught else repair.weight
-            found.append(Candidate(place, replace(repair, weight=weight)))
-    return found
+            candidates.append(Candidate(place, replace(repair, weight=weight)))
+    return candidates

@@ -1,9 +1,9 @@
 """Decides whether an agent has repaired a repository, in a tree that the agent has never touched.
 
-The tree is the task's own, with what the agent has changed in *source files* (see `sources`). Hidden tests run there as
-*probes* (see `hidden`): each asks the code something, in a process of its own that is sealed from all others, and says
-what it saw. What is right is known here alone; no answer that is expected ever enters a sandbox. To be paid, the code
-has to give the right answers to the hidden tests, and to the same questions with other input.
+The tree is the task's own, with what the agent has changed in *source files* (see `source_files`). Hidden tests run
+there as *probes* (see `hidden`): each asks the code something, in a process of its own that is sealed from all others,
+and says what it saw. What is right is known here alone; no answer that is expected ever enters a sandbox. To be paid,
+the code has to give the right answers to the hidden tests, and to the same questions with other input.
 
 The tests that the agent can see run last, with pytest. Their report is made where the tested code is, and is believed.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from textagent_gym.domains.swe.grading.hidden.answers import Seen
 from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group, kept_question, read_answer, version_question
-from textagent_gym.domains.swe.grading.running import RUNNER, TIMED_OUT, ask_for_tests, read_run
+from textagent_gym.domains.swe.grading.pytest_runs import RUNNER, TIMED_OUT, ask_for_tests, read_run
 from textagent_gym.sandbox.base import Changes, Question, Sandbox
 
 _FORGED = "the tested code has said something that no probe sees"

@@ -38,8 +38,8 @@ from _pytest.tmpdir import tmppath_result_key
 from _pytest.warnings import catch_warnings_for_item
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
-_SECCOMP_MODE_FILTER = 2
-_NONCE = 16
+_SECCOMP_MODE_FILTER = 2  # This and the numbers above: as in the headers of Linux.
+_NONCE = 16  # Bytes of a secret per request, which its answer repeats.
 _LONGEST = 1 << 22  # Bytes of an answer.
 TIMED_OUT = b"timed out"
 
@@ -78,8 +78,8 @@ class Reporter:
         strangers = [
             hook
             for hook in hooks
-            for found in hook.get_hookimpls()
-            if found.plugin is not self and not found.function.__module__.startswith("_pytest.")
+            for implementation in hook.get_hookimpls()
+            if implementation.plugin is not self and not implementation.function.__module__.startswith("_pytest.")
         ]
         for item, following in zip(session.items, [*session.items[1:], None], strict=True):
             if isinstance(item, pytest.Function) and self.is_plain(item) and not strangers:
@@ -170,7 +170,7 @@ class Describer:
 
     def __init__(self, wanted: list[str]) -> None:
         self.wanted = set(wanted)
-        self.found: dict[str, Any] = {}
+        self.descriptions: dict[str, Any] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
@@ -180,16 +180,18 @@ class Describer:
                 indirect = [name for name in given if known[name][-1].func is not get_direct_param_fixture_func]
                 for name in indirect:  # The parameters of a fixture.
                     del given[name]
-                for_doctests = [name for name, found in known.items() if found[-1].argnames == ("doctest_namespace",)]
-                own = (
+                for_doctests = [
+                    name for name, definitions in known.items() if definitions[-1].argnames == ("doctest_namespace",)
+                ]
+                supplied = (
                     *given,
                     "doctest_namespace",
                     *for_doctests,
                     *(() if "request" in item._fixtureinfo.argnames else ("request",)),
                 )
-                fixtures = [name for name in item.fixturenames if name not in own and not name.startswith("_")]
+                fixtures = [name for name in item.fixturenames if name not in supplied and not name.startswith("_")]
                 module = [name for name in item.fixturenames if name.startswith("_xunit_setup_module")]
-                self.found[item.nodeid] = {
+                self.descriptions[item.nodeid] = {
                     "parameters": {name: repr(value) for name, value in given.items()},
                     "suffix": f"[{item.callspec.id}]" if indirect else "",
                     "fixtures": fixtures + module,
@@ -201,7 +203,7 @@ def describe(request: dict[str, Any]) -> dict[str, Any]:
     """The parameters of tests and the fixtures that they use; nothing runs."""
     describer = Describer(request["tests"])
     pytest.main(pytest_arguments(request["files"]), plugins=[describer])
-    return describer.found
+    return describer.descriptions
 
 
 def run_probes(request: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from textagent_gym.domains.swe.grading.grader import grade
 from textagent_gym.domains.swe.grading.hidden.exam import Exam
+from textagent_gym.domains.swe.grading.hidden.exam_maker import Maker, Mistake, Trees, make_exam, time_of_gradings
 from textagent_gym.domains.swe.grading.hidden.judge import MOST_CHANCE
-from textagent_gym.domains.swe.grading.hidden.making import Maker, Mistake, Trees, make_exam, time_of_gradings
-from textagent_gym.domains.swe.grading.running import run_tests
+from textagent_gym.domains.swe.grading.pytest_runs import run_tests
 from textagent_gym.domains.swe.mutants.hiding import hide, hide_with_tables
-from textagent_gym.domains.swe.mutants.layers import rest, write_commit, write_compiled_tests, write_tree
+from textagent_gym.domains.swe.mutants.layers import rest, write_compiled_tests, write_tree
 from textagent_gym.domains.swe.mutants.packages import Repository, run_all
 from textagent_gym.domains.swe.mutants.recipe import MOST_FAILURES, Recipe, statement
 from textagent_gym.domains.swe.tasks import Hunk
@@ -56,7 +56,7 @@ def _search(sandbox: str, texts: tuple[bytes, ...]) -> tuple[str, ...]:
 
 
 def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: str) -> None:
-    """Write a task's layers and its exam.
+    """Write the layers of a task that are graded, and its exam.
 
     Raises:
         UnknownTaskError: the mistakes hide each other, or the right code does not give the right answers each time.
@@ -71,7 +71,6 @@ def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: 
         with whole_folder(folder) as part:
             write_tree(repository, changed, shown, part / "tree")
             write_compiled_tests(repository, shown, part / "compiled")
-            write_commit([part / "tree", rest(repository)], part / "git")
             layers = (part / "compiled", part / "tree", rest(repository))
             exam = _exam(recipes, repository, changed, failing, shown=shown, layers=layers, boxes=boxes)
             (part / "exam.json").write_text(exam.to_json(), encoding="utf-8")
@@ -90,7 +89,7 @@ def _shown(
     functions = _by_file(failing)
     described = Maker(boxes, _trees(repository, changed), repository.test_sources).describe(failing)
     rows = {
-        file: [found["parameters"] for test, found in described.items() if test.startswith(f"{file}::")]
+        file: [description["parameters"] for test, description in described.items() if test.startswith(f"{file}::")]
         for file in functions
     }
     texts = repository.test_texts
@@ -167,12 +166,12 @@ def _exam(
     if exam.chance > MOST_CHANCE:
         return exam
     began = time.monotonic()
-    found = grade(boxes[1], layers, right, exam)
+    result = grade(boxes[1], layers, right, exam)
     exam = replace(exam, total=time_of_gradings(time.monotonic() - began))
-    if found.broken:  # What the mistakes alone let pass says nothing of a repair.
-        exam = exam.without(found.broken)
-        found = grade(boxes[1], layers, right, exam)
-    if not found.resolved:
+    if result.broken:  # What the mistakes alone let pass says nothing of a repair.
+        exam = exam.without(result.broken)
+        result = grade(boxes[1], layers, right, exam)
+    if not result.resolved:
         raise UnknownTaskError(f"the hidden tests of {name_of(recipes)} do not pass with the right code")
     return exam
 
@@ -202,17 +201,17 @@ def _failing(recipes: Recipes, repository: Repository, changed: dict[str, str], 
 
 def _by_file(tests: Sequence[str]) -> dict[str, set[str]]:
     """Test functions by file, without parameters."""
-    found: dict[str, set[str]] = defaultdict(set)
+    functions: dict[str, set[str]] = defaultdict(set)
     for test in tests:
         file, _, name = test.partition("::")
-        found[file].add(name.partition("[")[0])
-    return found
+        functions[file].add(name.partition("[")[0])
+    return functions
 
 
 def hunks_of(recipes: Recipes, repository: Repository) -> list[Hunk]:
     """The lines that the recipes change, as they are in the task and as they should be."""
     changed = _with_mistakes(recipes, repository)
-    found = []
+    hunks = []
     for recipe in recipes:
         right = (repository.root / recipe.file).read_text(encoding="utf-8")
         mutation = recipe.mutation
@@ -226,5 +225,5 @@ def hunks_of(recipes: Recipes, repository: Repository) -> list[Hunk]:
             if other.file == recipe.file and other.mutation.start < mutation.start
         )
         assert wrong in changed[recipe.file]
-        found.append(Hunk(recipe.file, wrong, right[start:end], right.count("\n", 0, start) + 1 + lines_before))
-    return found
+        hunks.append(Hunk(recipe.file, wrong, right[start:end], right.count("\n", 0, start) + 1 + lines_before))
+    return hunks

@@ -21,7 +21,7 @@ from textagent_gym.domains.swe.mutants.packages import Repository, run_all
 from textagent_gym.domains.swe.mutants.recipe import MOST_FAILURES, Recipe
 from textagent_gym.sandbox.base import Changes, Sandbox
 
-_REPEATS = 3
+_REPEATS = 3  # Runs that must agree before a mutation is kept: tests that fail by chance are noticed.
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ def build(
         count: largest number of recipes to make.
         known: keys of recipes that exist already; they are passed over without running anything.
         accept: function that says whether a recipe makes a task that is served; see `assembly.is_servable`.
-        progress: called with each new recipe.
+        progress: function that is called with each new recipe.
     """
     recipes: list[Recipe] = []
     tally = Tally()
@@ -67,14 +67,14 @@ def build(
         if recipe.key in known:
             continue
         tally.tried += 1
-        made = _try(repository, sandbox, recipe, tally)
-        if made is not None and accept is not None and not accept(made):
+        complete = _try(repository, sandbox, recipe, tally)
+        if complete is not None and accept is not None and not accept(complete):
             tally.guessable += 1
-        elif made is not None:
+        elif complete is not None:
             tally.kept += 1
-            recipes.append(made)
+            recipes.append(complete)
             if progress is not None:
-                progress(made, tally)
+                progress(complete, tally)
     return recipes, tally
 
 

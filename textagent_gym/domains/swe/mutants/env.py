@@ -12,9 +12,9 @@ from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.expert.searcher import Searcher
 from textagent_gym.domains.swe.grading.grader import Grade, grade
 from textagent_gym.domains.swe.mutants.packages import PACKAGES, find
-from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.domains.swe.options import RepairKwargs, RepairOptions, SWEKwargs, SWEOptions
-from textagent_gym.domains.swe.sources import SourceChanges, source_changes
+from textagent_gym.domains.swe.source_files import SourceChanges, source_changes
 from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import (
@@ -26,12 +26,13 @@ from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names
 from textagent_gym.registration import SWE, require
 from textagent_gym.sandbox import Changes
 from textagent_gym.sandbox.base import ROOT
+from textagent_gym.tasks import Task
 
 _log = logging.getLogger("textagent_gym.swe")
-_MOST_DRAWS = 20  # Of a task that is served.
+_MOST_DRAWS = 20  # Draws until a task is served; nearly every one is.
 
 
-class SWERepairEnv(SWEEnv[SWETask]):
+class SWERepairEnv(SWEEnv[MutantWorld]):
     """## Tasks that come with the suite
     Mistakes put into real packages, kept where one to ten of their tests notice. The package `measures` comes with the
     suite; the others are fetched from the package index when they are first played, and checked.
@@ -77,7 +78,7 @@ class SWERepairEnv(SWEEnv[SWETask]):
         """Classes that declare the knobs."""
         return RepairOptions, SWEOptions
 
-    def _choose_task(self, options: dict[str, Any]) -> SWETask:
+    def _choose_task(self, options: dict[str, Any]) -> Task:
         """See `TextEnv`. A task that is not served here, with this Python, is passed over unless it was asked for."""
         for _ in range(_MOST_DRAWS):
             try:
@@ -88,23 +89,23 @@ class SWERepairEnv(SWEEnv[SWETask]):
                 _log.warning("another task is drawn: %s", error)
         return super()._choose_task(options)
 
-    def _enter(self, task: SWETask) -> None:
-        paths = task.repository.package.paths
+    def _enter(self, world: MutantWorld) -> None:
+        paths = world.repository.package.paths
         importable = ":".join(ROOT if path == "." else f"{ROOT}/{path}" for path in paths)
-        self.sandbox.begin(task.layers, {"PYTHONPATH": importable, "TESTBED": ROOT})
+        self.sandbox.begin(world.layers, {"PYTHONPATH": importable, "TESTBED": ROOT})
 
     def _counted(self, changes: Changes) -> SourceChanges:
-        repository = self.task.repository
+        repository = self.world.repository
         return source_changes(changes, repository.test_files, repository.files, sources=repository.package.sources)
 
     def _run_tests(self, changes: Changes) -> Grade:
-        return grade(self.sandbox, self.task.graded_layers, changes, self.task.exam)
+        return grade(self.sandbox, self.world.graded_layers, changes, self.world.exam)
 
     def _oracle(self) -> tuple[str, ...] | None:
         """The repair, a command for each place, whatever the agent has made of the files."""
         changes, _ = self._changes_or_nothing()
         calls: list[Call] = []
-        for path in sorted({hunk.path for hunk in self.task.hunks} | set(changes)):
+        for path in sorted({hunk.path for hunk in self.world.hunks} | set(changes)):
             calls += self._repairs(path, changes)
         return self._plan(calls)
 
@@ -115,16 +116,16 @@ class SWERepairEnv(SWEEnv[SWETask]):
 
     def _repairs(self, path: str, changes: Changes) -> list[Call]:
         """What brings a file to where it should be."""
-        repository = self.task.repository
+        repository = self.world.repository
         right = (repository.root / path).read_text(encoding="utf-8") if path in repository.files else None
         if path in changes:
             content = changes[path]
             now = None if content is None else content.decode(errors="replace")
         else:
-            now = (self.task.layers[1] / path).read_text(encoding="utf-8")
+            now = (self.world.layers[1] / path).read_text(encoding="utf-8")
         if now == right or right is None:  # New files do no harm.
             return []
-        hunks = [hunk for hunk in self.task.hunks if hunk.path == path]
+        hunks = [hunk for hunk in self.world.hunks if hunk.path == path]
         repaired = now or ""
         calls = []
         for hunk in reversed(hunks):  # From below, so that line numbers above stay.

@@ -50,9 +50,9 @@ def hide_with_tables(source: str, functions: Collection[str], rows: Sequence[Map
 
 def _cut(source: str, functions: Collection[str]) -> Iterator[tuple[ast.FunctionDef, bool]]:
     """Functions that are cut out, and whether each is alone in a class."""
-    found = list(_tests(source))
-    inherited = {name.rpartition("::")[2] for name in set(functions) - {name for _, name, _ in found}}
-    for node, name, is_last in found:
+    tests = list(_tests(source))
+    inherited = {name.rpartition("::")[2] for name in set(functions) - {name for _, name, _ in tests}}
+    for node, name, is_last in tests:
         if name in functions or (is_last and name.rpartition("::")[2] in inherited):
             yield node, is_last
 
@@ -92,13 +92,13 @@ def _unread(source: str, names: Collection[str]) -> list[ast.stmt]:
     module = ast.parse(source)
     bound = {node: targets for node in module.body if (targets := _bound(node))}
     read = Counter(name for node in module.body for name in set(_names(node)))
-    own = {node: set(_names(node)) for node in bound}
+    reads = {node: set(_names(node)) for node in bound}
     taken = Counter(line for node in module.body for line in set(_lines(node)))
     return [
         node
         for node, targets in bound.items()
         if targets & set(names)
-        and all(read[name] == (name in own[node]) for name in targets)
+        and all(read[name] == (name in reads[node]) for name in targets)
         and all(taken[line] == 1 for line in set(_lines(node)))
     ]
 
@@ -110,9 +110,9 @@ def _bound(node: ast.stmt) -> set[str]:
     if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
         return set()
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    found = [name for target in targets for name in (target.elts if isinstance(target, ast.Tuple) else [target])]
-    names = {name.id for name in found if isinstance(name, ast.Name)}
-    return names if len(names) == len(found) else set()
+    elements = [name for target in targets for name in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    names = {name.id for name in elements if isinstance(name, ast.Name)}
+    return names if len(names) == len(elements) else set()
 
 
 _EMPTY: dict[type[ast.expr], bytes] = {ast.Dict: b"{}", ast.List: b"[]", ast.Tuple: b"()", ast.Set: b"set()"}

@@ -93,11 +93,24 @@ def _written(texts: Mapping[str, str]) -> Iterator[Path]:
         yield part
 
 
-def write_commit(layers: Sequence[Path], target: Path) -> None:
-    """Put a `.git` with one commit of the whole tree into a folder; without git on this machine there is none."""
-    target.mkdir(parents=True, exist_ok=True)
-    if shutil.which("git") is None:
-        return
+def commit(folder: Path, repository: Repository) -> Path:
+    """The layer with a `.git` that has one commit of the whole tree of a task; without git on this machine, empty.
+
+    Args:
+        folder: folder of the task's own layers.
+        repository: repository as it should be.
+    """
+    layer = folder / "git"
+    if not layer.is_dir():
+        with whole_folder(layer) as part:
+            if shutil.which("git") is not None:
+                _write_commit([folder / "tree", rest(repository)], part)
+            date(part)
+    return layer
+
+
+def _write_commit(layers: Sequence[Path], target: Path) -> None:
+    """Put a `.git` with one commit of some layers into a folder."""
     with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
         tree = Path(temporary) / "tree"
         copy_layers(layers, tree, left_out=["__pycache__"])
@@ -110,7 +123,6 @@ def write_commit(layers: Sequence[Path], target: Path) -> None:
         run_git(tree, "config", "user.email", "agent@localhost")
         shutil.rmtree(tree / ".git" / "logs", ignore_errors=True)
         shutil.move(tree / ".git", target / ".git")
-    date(target)
 
 
 def run_git(tree: Path, *arguments: str) -> str:

@@ -61,15 +61,15 @@ def mutations(source: str) -> list[Mutation]:
     """
     tree = ast.parse(source)
     text = _Source(source)
-    found = {}
+    by_change = {}
     for node in _code(tree):
         for kind, mutate in KINDS.items():
             for changed, replacement in mutate(node, text):
                 start, end = text.span(changed)
                 mutation = Mutation(kind, start, end, replacement)
                 if source[start:end] != replacement:
-                    found[(start, end, replacement)] = mutation
-    return sorted(found.values(), key=lambda m: (m.start, m.end, m.kind, m.text))
+                    by_change[(start, end, replacement)] = mutation
+    return sorted(by_change.values(), key=lambda m: (m.start, m.end, m.kind, m.text))
 
 
 class _Source:

@@ -24,15 +24,15 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import urljoin
 
-from textagent_gym.domains.swe.grading.running import TestRun, run_tests
-from textagent_gym.domains.swe.sources import folders_of_tests, is_named_as_a_test, is_test
+from textagent_gym.domains.swe.grading.pytest_runs import TestRun, run_tests
+from textagent_gym.domains.swe.source_files import folders_of_tests, is_named_as_a_test, is_test
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.files import cache_folder, whole_folder, write_whole
 from textagent_gym.sandbox.base import ROOT, Changes, Sandbox
 
 VERSION = 6
+"""Version of what is prepared; raised whenever that changes."""
 _TEST_SECONDS = 60.0  # For all tests of a package.
-"""Raised whenever what is prepared changes."""
 
 _OWN = Path(__file__).parent / "repositories"
 _LEFT_OUT = (
@@ -241,17 +241,17 @@ def from_folder(folder: Path) -> Package:
         InvalidOptionError: there is no such folder, or none or several in it.
     """
     tests = folders_of_tests(_files(folder))
-    found = [
+    candidates = [
         path.parent
         for parent in (folder, folder / "src")
         for path in sorted(parent.glob("*/__init__.py"))
         if not is_test(str(path.relative_to(folder)), tests)
     ]
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
+    if len(candidates) != 1:
+        names = ", ".join(path.name for path in candidates) or "none"
         raise InvalidOptionError(f"{folder} should hold one package, at its top or in src; there is {names}")
-    sources = str(found[0].relative_to(folder))
-    lines = sum(path.read_bytes().count(b"\n") for path in found[0].rglob("*.py"))
+    sources = str(candidates[0].relative_to(folder))
+    lines = sum(path.read_bytes().count(b"\n") for path in candidates[0].rglob("*.py"))
     paths = ("src", ".") if sources.startswith("src/") else (".",)
     return Package(folder.name, "local", sources, lines, paths, folder=str(folder))
 
@@ -338,11 +338,11 @@ def date(folder: Path) -> None:
 
 def _digest(folder: Path) -> str:
     """A short hash of a repository that may change under its name."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not set(_LEFT_OUT) & set(path.relative_to(folder).parts):
-            found.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
-    return found.hexdigest()[:12]
+            digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _extract(archive: bytes, folder: Path) -> None:
@@ -379,9 +379,9 @@ def _fetch(package: Package) -> bytes:
         raise PackageError(
             f"{wanted} cannot be fetched from {index}: {error}. Tasks of the package 'measures' need no network."
         ) from error
-    found = hashlib.sha256(archive).hexdigest()
-    if found != package.sha256:
-        raise PackageError(f"{wanted} has the SHA-256 {found}, and should have {package.sha256}")
+    digest = hashlib.sha256(archive).hexdigest()
+    if digest != package.sha256:
+        raise PackageError(f"{wanted} has the SHA-256 {digest}, and should have {package.sha256}")
     return archive
 
 

@@ -17,12 +17,12 @@ class Recipe:
     """How a task is made.
 
     Attributes:
-        id: drawn by chance, so that it tells nothing.
-        package: name and version.
-        file: that is changed.
-        mutation: the change.
-        fail_to_pass: ids of the tests that notice it.
-        symptoms: what goes wrong, without a word of the tests.
+        id: digits drawn by chance, which tell nothing of the change.
+        package: name and version of the package.
+        file: path of the file that is changed.
+        mutation: change of the file.
+        fail_to_pass: ids of the tests that notice the change.
+        symptoms: description of what goes wrong, without a word of the tests.
     """
 
     id: str

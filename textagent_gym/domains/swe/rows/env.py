@@ -10,9 +10,9 @@ from textagent_gym.calls import Call
 from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.options import InstancesKwargs, InstancesOptions, SWEKwargs, SWEOptions
-from textagent_gym.domains.swe.rows.instances import Instances, InstanceTask, is_file
+from textagent_gym.domains.swe.rows.instances import Instances, InstanceWorld, is_file
 from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
-from textagent_gym.domains.swe.sources import SourceChanges
+from textagent_gym.domains.swe.source_files import SourceChanges
 from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import InvalidOptionError
@@ -29,7 +29,7 @@ _ACTIVATE = (
 )
 
 
-class SWEInstancesEnv(SWEEnv[InstanceTask]):
+class SWEInstancesEnv(SWEEnv[InstanceWorld]):
     """## Instances of the public data sets
     An instance of SWE-Gym, SWE-bench or a data set of their form: its issue, its repository as its image holds it, and
     its own tests, read by swebench. The image is run by Docker or Podman, without a network.
@@ -84,8 +84,8 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
             self._grader = self._make_sandbox(grading_limits(self.limits))
         return self._grader
 
-    def _enter(self, task: InstanceTask) -> None:
-        self.sandbox.begin((), ENVIRONMENT, image=task.row.image)
+    def _enter(self, world: InstanceWorld) -> None:
+        self.sandbox.begin((), ENVIRONMENT, image=world.row.image)
         self._new_shell = True
 
     def _run(self, text: str) -> Result:
@@ -96,20 +96,20 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
         return result
 
     def _counted(self, changes: Changes) -> SourceChanges:
-        repair = {path for file in self.task.files for path in file.paths}
-        return row_changes(changes, test_files=self.task.test_files, repair=repair)
+        repair = {path for file in self.world.files for path in file.paths}
+        return row_changes(changes, test_files=self.world.test_files, repair=repair)
 
     def _run_tests(self, changes: Changes) -> Grade:
         grade = self._grade_row(changes)
         if grade is None and not self._can_be_graded():
             raise SandboxError(
                 f"not even with the repair of {self.task.id} is there the outcome of a test in what its script prints "
-                f"in {self.task.row.image}"
+                f"in {self.world.row.image}"
             )
-        return grade or Grade(missing=self.task.fail_to_pass)  # As after an error in a draft.
+        return grade or Grade(missing=self.world.fail_to_pass)  # As after an error in a draft.
 
     def _grade_row(self, changes: Changes) -> Grade | None:
-        return grade_row(self._second_sandbox, self.task.row, changes, seconds=self.grading_timeout)
+        return grade_row(self._second_sandbox, self.world.row, changes, seconds=self.grading_timeout)
 
     def _can_be_graded(self) -> bool:
         """With the row's own repair, the tests have outcomes."""
@@ -123,7 +123,7 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
         """The instance's own repair, whatever the agent has made of the files; `None` where the tools cannot do it."""
         changes, _ = self._changes_or_nothing()
         if not changes and self.action_format == "bash":
-            calls = [Call("shell", {"command": _applying(self.task.row.patch)})]
+            calls = [Call("shell", {"command": _applying(self.world.row.patch)})]
         else:
             before, after = self._repaired(changes)
             calls = []
@@ -155,21 +155,22 @@ class SWEInstancesEnv(SWEEnv[InstanceTask]):
 
     def _repaired(self, changes: Changes) -> tuple[Changes, Changes]:
         """The files that the repair or the agent changes: as the image has them, and those of the repair after it."""
-        task = self.task
+        task, world = self.task, self.world
         known, before, after = self._repair
         if known == task.id and set(changes) <= set(before):
             return before, after
         box = self._second_sandbox
-        box.begin((), ENVIRONMENT, image=task.row.image)
-        before = dict.fromkeys(({path for file in task.files for path in file.paths} - task.test_files) | set(changes))
+        box.begin((), ENVIRONMENT, image=world.row.image)
+        repaired = {path for file in world.files for path in file.paths} - world.test_files
+        before = dict.fromkeys(repaired | set(changes))
         # Written once more as they are, so that they come back as changes.
         names = shlex.join(sorted(before))
         box.run(f'cd {ROOT}; for f in {names}; do [ -f "$f" ] && cat "$f" >/tmp/f && cat /tmp/f >"$f"; done', 60)
         now = box.changes().files
         before = {path: now.get(path) for path in before}
-        applied = box.run(_applying(task.row.patch), 60)
+        applied = box.run(_applying(world.row.patch), 60)
         if applied.status != 0:
-            raise SandboxError(f"the patch of {task.id} does not apply in {task.row.image}: {applied.output[-500:]}")
+            raise SandboxError(f"the patch of {task.id} does not apply in {world.row.image}: {applied.output[-500:]}")
         after = {path: content for path, content in box.changes().files.items() if before.get(path) != content}
         after = {path: content for path, content in after.items() if path in before}
         self._repair = (task.id, before, after)

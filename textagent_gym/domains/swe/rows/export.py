@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from textagent_gym.domains.swe.mutants.layers import run_git
-from textagent_gym.domains.swe.mutants.tasks import SWETask
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.domains.swe.rows.scripts import Row, script
 from textagent_gym.errors import MissingDependencyError, UnsupportedOperationError
 from textagent_gym.sandbox import SandboxError
 from textagent_gym.sandbox.base import ROOT, copy_layers
 from textagent_gym.sandbox.toolbox import TOOLS
+from textagent_gym.tasks import Task
 
 _PARSER = "parse_log_pytest_v2"
 # Plain pytest as the suite's own grader runs it; -rA prints what swebench reads.
@@ -27,15 +28,21 @@ _PYTEST = "python -m pytest -rA -p no:cacheprovider --import-mode=append -o addo
 
 
 def export_rows(
-    tasks: Iterable[SWETask], out: Path, *, base: str = "", progress: Callable[[int], None] | None = None
+    source: BuiltTasks,
+    tasks: Iterable[Task],
+    out: Path,
+    *,
+    base: str = "",
+    progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
     """Write tasks as rows in the form of SWE-bench, one JSON object per line.
 
     Args:
+        source: source of the tasks.
         tasks: tasks to write.
         out: file to write.
         base: image with bash, git and Python 3.11 or later, from which Docker builds the rows' images; "" builds none.
-        progress: called with the number of tasks that are done.
+        progress: function that is called with the number of tasks that are done.
 
     Raises:
         UnsupportedOperationError: a task has no `.git`, or no hidden test that swebench could find in a log.
@@ -46,10 +53,11 @@ def export_rows(
     out.parent.mkdir(parents=True, exist_ok=True)
     with open(out, "w", encoding="utf-8") as file:
         for done, task in enumerate(tasks, start=1):
-            with _tree(task) as tree:
+            world = source.world(task)
+            with _tree(task, world) as tree:
                 if base:  # First: what git notes of the tree would make another image each time.
-                    _build(_image(task), tree, base, task.repository.package.paths)
-                row = _row(task, tree)
+                    _build(_image(task), tree, base, world.repository.package.paths)
+                row = _row(task, world, tree)
             rows.append(row)
             file.write(json.dumps(row.to_dict()) + "\n")
             file.flush()
@@ -58,20 +66,20 @@ def export_rows(
     return rows
 
 
-def _row(task: SWETask, tree: Path) -> Row:
+def _row(task: Task, world: MutantWorld, tree: Path) -> Row:
     """A task as a row; its tree is changed and becomes what it was."""
-    package = task.repository.package
+    package = world.repository.package
     base_commit = _git(tree, "rev-parse", "HEAD").strip()
     hidden = [
         path
-        for path in task.repository.test_files
-        if (task.layers[1] / path).read_bytes() != (task.repository.root / path).read_bytes()
+        for path in world.repository.test_files
+        if (world.layers[1] / path).read_bytes() != (world.repository.root / path).read_bytes()
     ]
     patches = [
-        _patch(tree, {path: task.repository.root / path for path in paths})
-        for paths in (sorted({hunk.path for hunk in task.hunks}), hidden)
+        _patch(tree, {path: world.repository.root / path for path in paths})
+        for paths in (sorted({hunk.path for hunk in world.hunks}), hidden)
     ]
-    fail_to_pass, pass_to_pass = readable(task.fail_to_pass), readable(task.pass_to_pass)
+    fail_to_pass, pass_to_pass = readable(world.fail_to_pass), readable(world.pass_to_pass)
     if not fail_to_pass:
         raise UnsupportedOperationError(f"swebench cannot read the name of any hidden test of {task.id} in a log")
     files = sorted({test.partition("::")[0] for test in (*fail_to_pass, *pass_to_pass)})
@@ -80,7 +88,7 @@ def _row(task: SWETask, tree: Path) -> Row:
         repo=f"textagent/{package.name}",
         base_commit=base_commit,
         version=package.version,
-        problem_statement=task.problem,
+        problem_statement=world.problem,
         patch=patches[0],
         test_patch=patches[1],
         fail_to_pass=fail_to_pass,
@@ -92,11 +100,11 @@ def _row(task: SWETask, tree: Path) -> Row:
     )
 
 
-def _name(task: SWETask) -> str:
+def _name(task: Task) -> str:
     return task.id.removeprefix("SWE/").replace("/", "-").replace("+", "-")
 
 
-def _image(task: SWETask) -> str:
+def _image(task: Task) -> str:
     return f"textagent-swe/{_name(task)}:latest".lower()
 
 
@@ -119,15 +127,15 @@ def readable(tests: Sequence[str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _tree(task: SWETask) -> Iterator[Path]:
+def _tree(task: Task, world: MutantWorld) -> Iterator[Path]:
     """The agent's tree, in one folder."""
-    if not (task.layers[0] / ".git").is_dir():
+    if not (world.layers[0] / ".git").is_dir():
         raise UnsupportedOperationError(
             f"{task.id} was built without git and has no commit; install git, build it again"
         )
     with tempfile.TemporaryDirectory(prefix="textagent-") as temporary:
         tree = Path(temporary) / "testbed"
-        copy_layers(task.layers, tree, left_out=["__pycache__"])
+        copy_layers(world.layers, tree, left_out=["__pycache__"])
         yield tree
 
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from textagent_gym.domains.swe.options import InstancesOptions
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
 from textagent_gym.domains.swe.rows.scripts import Row, completed
-from textagent_gym.domains.swe.tasks import RepairComplexity, RepairTask
-from textagent_gym.errors import InvalidOptionError, MissingDependencyError
-from textagent_gym.sources import ListedTasks
-from textagent_gym.tasks import in_split
+from textagent_gym.domains.swe.tasks import RepairComplexity, RepairTasks, RepairWorld
+from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
+from textagent_gym.files import cache_folder, write_whole
+from textagent_gym.tasks import Task, in_split
 
 _FILES = (".jsonl", ".json", ".parquet")
 _SPLITS = ("train", "validation", "test")
@@ -23,11 +24,12 @@ _NEEDED = ("instance_id", "repo", "problem_statement", "patch")
 _OPTIONAL = ("base_commit", "version", "test_patch", "eval_script", "log_parser", "eval_type")
 _IMAGE = ("image", "image_name", "docker_image")
 _COMMAND = ("test_command", "test_cmd")
+_FIELDS = (*_NEEDED, *_OPTIONAL, *_IMAGE, *_COMMAND, "FAIL_TO_PASS", "PASS_TO_PASS")
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstanceTask(RepairTask):
-    """An instance of a data set.
+class InstanceWorld(RepairWorld):
+    """The repository of an instance of a data set.
 
     Attributes:
         row: the instance, complete.
@@ -40,11 +42,12 @@ class InstanceTask(RepairTask):
     test_files: frozenset[str]
 
 
-class Instances(ListedTasks[InstanceTask]):
+class Instances(RepairTasks[InstanceWorld]):
     """Tasks from the rows of a data set.
 
     Args:
-        rows: a `.jsonl`, `.json` or `.parquet` file, or the name of a data set for `datasets.load_dataset`.
+        rows: a `.jsonl`, `.json` or `.parquet` file, a folder with a copy of a data set, or the name of a data set for
+            `datasets.load_dataset`, whose rows are fetched once and kept in the cache folder.
         images: scheme of the images' names where a row names no image: "swe-gym" or "swe-bench".
         divide: "id" deals the rows out to the splits by their ids and "repo" by their repositories, half of them for
             training; the name of a split puts all rows there, and there is no other split.
@@ -71,21 +74,61 @@ class Instances(ListedTasks[InstanceTask]):
     def _ids(self, split: str) -> tuple[str, ...]:
         return tuple(self._read[place].instance_id for place in self._places[split])
 
-    def _load(self, task_id: str, split: str, index: int) -> InstanceTask:
-        return _task(completed(self._read[self._places[split][index]], self.images), split, index)
+    def _load(self, task_id: str, split: str, index: int) -> Task:
+        return _task(self._by_id[task_id], split, index)
+
+    def world(self, task: Task) -> InstanceWorld:
+        """The repository of a task, with everything that its tests need.
+
+        Raises:
+            UnknownTaskError: there is no such row.
+            InvalidOptionError: the row has no script, and none can be made.
+            MissingDependencyError: swebench is not installed.
+        """
+        row = self._by_id.get(task.id)
+        if row is None:
+            raise UnknownTaskError(f"task {task.id!r:.200} does not exist here. {self._advice()}")
+        return InstanceWorld(
+            problem=row.problem_statement,
+            fail_to_pass=row.fail_to_pass,
+            pass_to_pass=row.pass_to_pass,
+            row=completed(row, self.images),
+            files=read_patch(row.patch),
+            test_files=frozenset(path for file in read_patch(row.test_patch) for path in file.paths),
+        )
 
     def _advice(self) -> str:
         return f"Ids are the instance ids of the rows in {self.rows}."
 
+    @property
+    def missing_data(self) -> str:
+        """See `TaskSource`: rows that have a name only are fetched when the first task is asked for."""
+        if is_file(self.rows) or _is_folder(self.rows) or _kept(self.rows, self.dataset_split).is_file():
+            return ""
+        return (
+            f"The rows of {self.rows} are not on this machine. They are fetched when the first task is played, which "
+            "needs a network. For a machine without a network, fetch them on another one with `hf download --repo-type "
+            f"dataset {self.rows} --local-dir FOLDER`, and name the folder with `--set rows=FOLDER`."
+        )
+
     @cached_property
     def _read(self) -> tuple[Row, ...]:
-        if not is_file(self.rows):
-            return _from_hub(self.rows, self.dataset_split)
-        path = Path(self.rows).expanduser()
+        if _is_folder(self.rows):
+            return _checked(self.rows, _from_datasets(str(Path(self.rows).expanduser()), self.dataset_split))
+        if is_file(self.rows):
+            path = Path(self.rows).expanduser()
+        else:
+            path = _kept(self.rows, self.dataset_split)
+            if not path.is_file():
+                _fetch(self.rows, self.dataset_split, path)
         try:
             return _from_file(path, path.stat().st_mtime_ns)
         except OSError as error:
             raise InvalidOptionError(f"rows={self.rows!r} cannot be read: {error.strerror}") from error
+
+    @cached_property
+    def _by_id(self) -> dict[str, Row]:
+        return {row.instance_id: row for row in self._read}
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
@@ -109,8 +152,31 @@ def _from_file(path: Path, _changed: int) -> tuple[Row, ...]:
     return _checked(path.name, _records(path))
 
 
-@lru_cache(maxsize=4)
-def _from_hub(name: str, split: str) -> tuple[Row, ...]:
+def _is_folder(rows: str) -> bool:
+    """The rows are in a folder of this machine, as a copy of a data set is."""
+    return bool(rows) and Path(rows).expanduser().is_dir()
+
+
+def _kept(name: str, split: str) -> Path:
+    """The file in which fetched rows of a data set are kept."""
+    return cache_folder() / "swe" / "rows" / f"{quote(name.replace('/', '--'), safe='')}@{quote(split, safe='')}.jsonl"
+
+
+def _fetch(name: str, split: str, path: Path) -> None:
+    """Fetch the rows of a data set, and keep of them what is read.
+
+    Raises:
+        InvalidOptionError: there is no such data set or no network, or a row is not what it should be.
+        MissingDependencyError: `datasets` is not installed.
+    """
+    records = list(_from_datasets(name, split))
+    _checked(name, iter(records))
+    lines = (json.dumps({field: record.get(field) for field in _FIELDS}) for _, record in records)
+    write_whole(path, "".join(f"{line}\n" for line in lines))
+
+
+def _from_datasets(name: str, split: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows of a data set, and where each is."""
     try:
         from datasets import load_dataset
     except ImportError as error:
@@ -119,10 +185,11 @@ def _from_hub(name: str, split: str) -> tuple[Row, ...]:
         records = load_dataset(name, split=split)
     except Exception as error:
         raise InvalidOptionError(
-            f"rows={name!r} is no file ({', '.join(_FILES)}), and no data set with a split {split!r} that can be had "
-            f"here: {error}"
+            f"rows={name!r} is no file ({', '.join(_FILES)}), and no data set with a split {split!r} that is available "
+            f"here: {error}. Without a network, name a file of rows, or a folder with a copy of the data set."
         ) from error
-    return _checked(name, ((f"row {number}", record) for number, record in enumerate(records, start=1)))
+    for number, record in enumerate(records, start=1):
+        yield f"row {number}", record
 
 
 def _records(path: Path) -> Iterator[tuple[str, object]]:
@@ -158,18 +225,18 @@ def _records(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _checked(name: str, records: Iterator[tuple[str, object]]) -> tuple[Row, ...]:
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     for place, record in records:
         where = f"{name}, {place}"
         if not isinstance(record, Mapping):
             raise InvalidOptionError(f"{where}: a row is an object, not {record!r:.60}")
         row = read_row(record, where)
-        if row.instance_id in found:
+        if row.instance_id in rows:
             raise InvalidOptionError(f"{where}: instance_id {row.instance_id!r} has been there before")
-        found[row.instance_id] = row
-    if not found:
+        rows[row.instance_id] = row
+    if not rows:
         raise InvalidOptionError(f"{name} holds no rows")
-    return tuple(found.values())
+    return tuple(rows.values())
 
 
 def read_row(record: Mapping[str, Any], where: str = "the row") -> Row:
@@ -201,8 +268,8 @@ def read_row(record: Mapping[str, Any], where: str = "the row") -> Row:
         **values,
         fail_to_pass=fail_to_pass,
         pass_to_pass=_tests(record, "PASS_TO_PASS", where),
-        image=next((found for field in _IMAGE if (found := text(field))), ""),
-        test_command=next((found for field in _COMMAND if (found := text(field))), ""),
+        image=next(filter(None, map(text, _IMAGE)), ""),
+        test_command=next(filter(None, map(text, _COMMAND)), ""),
         where=where,
     )
 
@@ -220,9 +287,9 @@ def _tests(record: Mapping[str, Any], field: str, where: str) -> tuple[str, ...]
     return tuple(dict.fromkeys(value))
 
 
-def _task(row: Row, split: str, index: int) -> InstanceTask:
+def _task(row: Row, split: str, index: int) -> Task:
     files = read_patch(row.patch)
-    return InstanceTask(
+    return Task(
         id=row.instance_id,
         split=split,
         index=index,
@@ -234,10 +301,4 @@ def _task(row: Row, split: str, index: int) -> InstanceTask:
         ),
         milestones=len(row.fail_to_pass),
         task_type=row.repo,
-        problem=row.problem_statement,
-        fail_to_pass=row.fail_to_pass,
-        pass_to_pass=row.pass_to_pass,
-        row=row,
-        files=files,
-        test_files=frozenset(path for file in read_patch(row.test_patch) for path in file.paths),
     )

@@ -36,7 +36,7 @@ def read_patch(text: str) -> tuple[FilePatch, ...]:
     >>> read_patch("diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1 +1,2 @@\n-a\n+b\n+c\n")
     (FilePatch(old='x.py', new='x.py', hunks=1, lines=3),)
     """
-    found: list[FilePatch] = []
+    files: list[FilePatch] = []
     removed = added = 0  # Lines that the hunk has still to come.
     in_header = False
     for line in text.split("\n"):
@@ -45,29 +45,29 @@ def read_patch(text: str) -> tuple[FilePatch, ...]:
                 continue
             removed -= not line.startswith("+")
             added -= not line.startswith("-")
-            found[-1] = replace(found[-1], lines=found[-1].lines + line.startswith(("+", "-")))
+            files[-1] = replace(files[-1], lines=files[-1].lines + line.startswith(("+", "-")))
         elif line.startswith("diff --git "):
-            found.append(_of_header(line.removeprefix("diff --git ")))
+            files.append(_of_header(line.removeprefix("diff --git ")))
             in_header = True
         elif line.startswith("--- "):
             if not in_header:
-                found.append(FilePatch(None, None))
-            found[-1] = replace(found[-1], old=_path(line[4:]))
-        elif line.startswith("+++ ") and found:
-            found[-1] = replace(found[-1], new=_path(line[4:]))
+                files.append(FilePatch(None, None))
+            files[-1] = replace(files[-1], old=_path(line[4:]))
+        elif line.startswith("+++ ") and files:
+            files[-1] = replace(files[-1], new=_path(line[4:]))
             in_header = False
-        elif line.startswith("new file mode") and found:
-            found[-1] = replace(found[-1], old=None)
-        elif line.startswith("deleted file mode") and found:
-            found[-1] = replace(found[-1], new=None)
-        elif line.startswith("rename from ") and found:
-            found[-1] = replace(found[-1], old=_unquoted(line.removeprefix("rename from ")))
-        elif line.startswith("rename to ") and found:
-            found[-1] = replace(found[-1], new=_unquoted(line.removeprefix("rename to ")))
-        elif (hunk := _HUNK.match(line)) and found:
+        elif line.startswith("new file mode") and files:
+            files[-1] = replace(files[-1], old=None)
+        elif line.startswith("deleted file mode") and files:
+            files[-1] = replace(files[-1], new=None)
+        elif line.startswith("rename from ") and files:
+            files[-1] = replace(files[-1], old=_unquoted(line.removeprefix("rename from ")))
+        elif line.startswith("rename to ") and files:
+            files[-1] = replace(files[-1], new=_unquoted(line.removeprefix("rename to ")))
+        elif (hunk := _HUNK.match(line)) and files:
             removed, added = (int(count) if count else 1 for count in hunk.groups())
-            found[-1] = replace(found[-1], hunks=found[-1].hunks + 1)
-    return tuple(found)
+            files[-1] = replace(files[-1], hunks=files[-1].hunks + 1)
+    return tuple(files)
 
 
 def _of_header(names: str) -> FilePatch:

@@ -16,7 +16,7 @@ from typing import Any
 
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.rows.scripts import Row
-from textagent_gym.domains.swe.sources import SourceChanges, source_changes
+from textagent_gym.domains.swe.source_files import SourceChanges, source_changes
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 from textagent_gym.sandbox import Changes, Limits, Sandbox, SandboxError
 from textagent_gym.sandbox.base import ROOT, check_path
@@ -30,7 +30,7 @@ ENVIRONMENT = {
 """Variables of commands in the repository of a row, beside those of its image."""
 _OUTPUT = 64 << 20
 _SCRIPT = "/tmp/textagent-eval.sh"
-_SECONDS_TO_WRITE = 120.0
+_SECONDS_TO_WRITE = 120.0  # For an agent's changes and the script; thousands of files take seconds.
 
 
 def grading_limits(limits: Limits) -> Limits:
@@ -46,10 +46,10 @@ def row_changes(changes: Changes, *, test_files: Iterable[str], repair: Iterable
     ['a.py', 'setup.cfg']
     """
     tests = set(test_files)
-    own = {path: changes[path] for path in set(repair) - tests if path in changes}
-    others = {path: content for path, content in changes.items() if path not in own}
+    repaired = {path: changes[path] for path in set(repair) - tests if path in changes}
+    others = {path: content for path, content in changes.items() if path not in repaired}
     counted, left_out = source_changes(others, tests)
-    counted |= own
+    counted |= repaired
     odd = sorted(path for path in counted if not path.isprintable())  # Bytes may be no text at all.
     return SourceChanges(
         {path: content for path, content in counted.items() if path not in odd},

@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
+from textagent_gym.domains.swe.grading.hidden.exam_maker import _Candidate, _together
 from textagent_gym.domains.swe.grading.hidden.judge import Assessment
-from textagent_gym.domains.swe.grading.hidden.making import _Candidate, _together
 from textagent_gym.domains.swe.grading.hidden.probes import NAME, Source, make_probe
 from textagent_gym.domains.swe.grading.hidden.versions import Version
 

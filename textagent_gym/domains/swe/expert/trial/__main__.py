@@ -26,7 +26,7 @@ def attempt(request: dict[str, Any]) -> dict[str, Any]:
     limit_seen = max(10.0, 3 * state["seconds_seen"])
     queue = [(_value(repair, lines), number, repair) for number, repair in enumerate(request["repairs"])]
     queue.sort(key=lambda item: (-item[0], item[1]))
-    found: list[tuple[int, float, float]] = []
+    improvements: list[tuple[int, float, float]] = []
     done = 0
     for value, number, repair in queue[request["skip"] :]:
         left = deadline - time.monotonic()
@@ -43,15 +43,15 @@ def attempt(request: dict[str, Any]) -> dict[str, Any]:
                 with written(state["texts"]):
                     report = run(state["files"], min(limit, longest), set(state["tests"]))
                 share = _share(state["tests"], (report or {"outcomes": {}})["outcomes"])
-            if share <= max((one[1] for one in found), default=0.0):
+            if share <= max((one[1] for one in improvements), default=0.0):
                 continue
             passing = set(state["passing"])
             report = run(seen_tests(), min(limit_seen, longest), passing, maxfail=1) if passing else {"outcomes": {}}
             if report is not None and all(report["outcomes"].get(test) for test in passing):
-                found.append((number, share, value))
+                improvements.append((number, share, value))
                 if share == 1:  # Those that follow are less likely.
                     break
-    return {"found": found, "done": done, "left": len(queue) - request["skip"] - done}
+    return {"improvements": improvements, "done": done, "left": len(queue) - request["skip"] - done}
 
 
 def _value(repair: list[Any], lines: dict[str, set[int]]) -> float:
@@ -68,12 +68,12 @@ def _repaired(repair: list[Any]) -> str | None:
     file, first, last, start, end, text, _ = repair
     rows = (TREE / file).read_text(encoding="utf-8").splitlines(keepends=True)
     code = "".join(rows[first - 1 : last])
-    found: str = "".join(rows[: first - 1]) + code[:start] + text + code[end:] + "".join(rows[last:])
+    repaired: str = "".join(rows[: first - 1]) + code[:start] + text + code[end:] + "".join(rows[last:])
     try:
-        ast.parse(found)
+        ast.parse(repaired)
     except (SyntaxError, ValueError):
         return None
-    return found
+    return repaired
 
 
 def _share(tests: dict[str, int], outcomes: dict[str, bool]) -> float:
@@ -83,8 +83,8 @@ def _share(tests: dict[str, int], outcomes: dict[str, bool]) -> float:
     """
     shares = {}
     for number in set(tests.values()):
-        own = [outcomes.get(test, False) for test, other in tests.items() if other == number]
-        shares[number] = sum(own) / len(own)
+        passed = [outcomes.get(test, False) for test, other in tests.items() if other == number]
+        shares[number] = sum(passed) / len(passed)
     is_gone = any(share for number, share in shares.items() if number >= 0)
     return sum(shares.values()) / len(shares) if is_gone else 0.0
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from .runs import TREE, below, is_source, recall, remember, run, seen_tests, written
 
-_MOST_PLACES = 120
-_LONG = 5_000
+_MOST_PLACES = 120  # More are never read in an episode.
+_LONG = 5_000  # Characters of a function beyond which its parts are places of their own.
 _ANSWER = 7_500  # Characters; an observation that is too long is cut in the middle.
 _PARTS = ("body", "handlers", "orelse", "finalbody")
 
@@ -40,7 +40,7 @@ class Place:
 
 def places(file: str) -> list[Place]:
     """The functions of a file, and what stands between them."""
-    found: list[Place] = []
+    listed: list[Place] = []
     try:
         text = (TREE / file).read_text(encoding="utf-8")
         tree = ast.parse(text)
@@ -57,7 +57,7 @@ def places(file: str) -> list[Place]:
                     add(one, node.name if isinstance(node, ast.FunctionDef) else name)
             return
         inner = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        found.append(Place(file, first, node.end_lineno or first, name, tuple(inner)))
+        listed.append(Place(file, first, node.end_lineno or first, name, tuple(inner)))
 
     def visit(body: list[ast.stmt]) -> None:
         for node in body:
@@ -77,7 +77,7 @@ def places(file: str) -> list[Place]:
                 add(node, "")
 
     visit(tree.body)
-    return found
+    return listed
 
 
 def sources() -> Iterator[str]:
@@ -120,16 +120,16 @@ def locate(request: dict[str, Any]) -> dict[str, Any]:
             worth = _worth(place, lines.get(file), called.get(file, {}), words, request["text"])
             ranked.append((worth, place))
     ranked.sort(key=lambda item: (-item[0], item[1].file, item[1].first))
-    found: list[list[Any]] = []
+    listed: list[list[Any]] = []
     room = _ANSWER
     for worth, place in ranked[:_MOST_PLACES]:
         with contextlib.suppress(OSError):
             rows = (TREE / place.file).read_text(encoding="utf-8").splitlines()[place.first - 1 : place.last]
-            found.append([place.file, place.first, place.last, sum(map(len, rows)) + len(rows), round(worth, 3)])
-            room -= len(json.dumps(found[-1])) + 2
+            listed.append([place.file, place.first, place.last, sum(map(len, rows)) + len(rows), round(worth, 3)])
+            room -= len(json.dumps(listed[-1])) + 2
         if room < 0:
             break
-    return {"places": found, "seen": len(state["passing"])}
+    return {"places": listed, "seen": len(state["passing"])}
 
 
 def _worth(place: Place, ran: set[int] | None, called: dict[int, int], words: set[str], text: str) -> float:
@@ -137,9 +137,9 @@ def _worth(place: Place, ran: set[int] | None, called: dict[int, int], words: se
     numbers = range(place.first, place.last + 1)
     tests = max((called.get(line, 0) for line in numbers), default=0)
     mentioned = bool(place.name) and place.name in words
-    said = any(len(part) > 7 and part.strip() in text for part in place.texts)
-    worth: float = 1 / (1 + tests) ** 0.5 + 0.5 * mentioned + 0.5 * said
+    is_quoted = any(len(part) > 7 and part.strip() in text for part in place.texts)
+    worth: float = 1 / (1 + tests) ** 0.5 + 0.5 * mentioned + 0.5 * is_quoted
     if not place.name:
         worth /= 3
-    has_run = any(line in ran for line in numbers[1:] or numbers) if ran is not None else mentioned or said
+    has_run = any(line in ran for line in numbers[1:] or numbers) if ran is not None else mentioned or is_quoted
     return worth if has_run else worth / 10  # It may still be a default or a constant that matters.

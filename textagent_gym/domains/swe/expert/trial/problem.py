@@ -18,17 +18,17 @@ from typing import Any
 
 from .runs import TEST_FILE, TREE, below, copy_tree, remember, run, seen_tests, written
 
-MADE = "test_zz_"
-"""Tests of ours begin with this."""
+PREFIX = "test_zz_"
+"""Beginning of the names of planted tests."""
 
 UNSEEN = "unseen"
 """Stands for an argument that a statement does not show."""
 
-_MOST_MADE = 900
-_MOST_CHOSEN = 8
-_MOST_PLACES = 12
-_MOST_ALIKE = 3
-_MOST_OTHERS = 8
+_MOST_PLANTED = 900  # Tests of a statement: they must all run in half of the time.
+_MOST_CHOSEN = 8  # Failing tests that every repair is tried on.
+_MOST_PLACES = 12  # Places in one test after which a statement is put.
+_MOST_ALIKE = 3  # Chosen tests of one expectation.
+_MOST_OTHERS = 8  # Tests of the same expectation with other values, of those that pass and of those that fail.
 _FITS = 2
 """A failure fits a statement from here on; see `_fit`."""
 _FIXTURE = re.compile(r"fixture[^\n]*\n(?:@[^\n]*\n)*def (\w+)")
@@ -88,27 +88,27 @@ def free_names(node: ast.AST) -> set[str]:
 
 def bound_names(nodes: list[ast.stmt]) -> set[str]:
     """Names that statements give a meaning to."""
-    found = set()
+    bound = set()
     for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+            bound.add(node.name)
             continue
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
-                found.add(inner.id)
+                bound.add(inner.id)
             elif isinstance(inner, ast.alias):
-                found.add((inner.asname or inner.name).partition(".")[0])
+                bound.add((inner.asname or inner.name).partition(".")[0])
             elif isinstance(inner, ast.FunctionDef | ast.ClassDef):
-                found.add(inner.name)
-    return found
+                bound.add(inner.name)
+    return bound
 
 
 Spot = tuple[str, int, int]
 """Where a test is put: file, after which line, how far to the right."""
 
 
-class Made:
-    """Tests made of a statement, and where they stand."""
+class PlantedTests:
+    """Tests made of a statement, and where they are put."""
 
     def __init__(self) -> None:
         self.texts: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -119,14 +119,14 @@ class Made:
     def add(self, spot: Spot, function: ast.FunctionDef, number: int, how: str) -> None:
         """Another test."""
         file, line, indent = spot
-        name = function.name = f"{MADE}{len(self.about)}"
+        name = function.name = f"{PREFIX}{len(self.about)}"
         text = ast.unparse(ast.fix_missing_locations(function))
         self.texts[file].append((line, "\n" + "".join(f"{' ' * indent}{row}\n" for row in text.splitlines())))
         self.about[name] = (number, how)
 
     def files(self, names: set[str] | None = None) -> dict[str, str]:
         """The test files with these tests of ours in them."""
-        found = {}
+        texts = {}
         for file, parts in self.texts.items():
             lines = (TREE / file).read_text(encoding="utf-8").splitlines(keepends=True)
             if lines and not lines[-1].endswith("\n"):
@@ -135,13 +135,13 @@ class Made:
             for line, text in sorted(kept, key=lambda part: -part[0]):
                 lines.insert(line, text)
             if kept:
-                found[file] = "".join(lines)
-        return found
+                texts[file] = "".join(lines)
+        return texts
 
 
 def _name(text: str) -> str:
-    found = re.search(rf"def ({MADE}\d+)", text)
-    return found[1] if found else ""
+    match = re.search(rf"def ({PREFIX}\d+)", text)
+    return match[1] if match else ""
 
 
 def _function(arguments: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
@@ -149,9 +149,9 @@ def _function(arguments: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
     return ast.FunctionDef("", names, body, [])
 
 
-def make_tests(expected: list[tuple[str, list[str]]], *, values: bool) -> Made:
+def make_tests(expected: list[tuple[str, list[str]]], *, values: bool) -> PlantedTests:
     """Put the expectations of a statement wherever their names mean something; with `values`, give them a meaning."""
-    made = Made()
+    planted = PlantedTests()
     trees = {}
     for path in sorted(TREE.rglob("*.py")):
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -172,19 +172,28 @@ def make_tests(expected: list[tuple[str, list[str]]], *, values: bool) -> Made:
             text, tree = trees[file]
             rest = names - bound_names(tree.body)
             if values and TEST_FILE.fullmatch(Path(file).name):
-                _with_values(made, file, tree, statement, rest=rest, fixtures=fixtures, outcome=outcome, number=number)
+                _with_values(
+                    planted, file, tree, statement, rest=rest, fixtures=fixtures, outcome=outcome, number=number
+                )
             elif not values and (TEST_FILE.fullmatch(Path(file).name) or "self" in rest):
-                _in_place(made, file, tree, statement, rest=rest, fixtures=fixtures, number=number)
-    return made
+                _in_place(planted, file, tree, statement, rest=rest, fixtures=fixtures, number=number)
+    return planted
 
 
 def _in_place(
-    made: Made, file: str, tree: ast.Module, statement: ast.stmt, *, rest: set[str], fixtures: set[str], number: int
+    planted: PlantedTests,
+    file: str,
+    tree: ast.Module,
+    statement: ast.stmt,
+    *,
+    rest: set[str],
+    fixtures: set[str],
+    number: int,
 ) -> None:
     """Beside fixtures, and after the statements of tests."""
     end = len((TREE / file).read_text(encoding="utf-8").splitlines())
     if rest <= fixtures:
-        made.add((file, end, 0), _function(sorted(rest), [statement]), number, "alone")
+        planted.add((file, end, 0), _function(sorted(rest), [statement]), number, "alone")
     owners: list[ast.Module | ast.ClassDef] = [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]
     for owner in owners:
         tests = [node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
@@ -192,10 +201,10 @@ def _in_place(
         if isinstance(owner, ast.ClassDef):
             spot = (file, owner.end_lineno or end, owner.body[0].col_offset)
         if tests and isinstance(owner, ast.ClassDef) and rest - {"self"} <= fixtures and "self" in rest:
-            made.add(spot, _function(["self", *sorted(rest - {"self"})], [statement]), number, "alone")
+            planted.add(spot, _function(["self", *sorted(rest - {"self"})], [statement]), number, "alone")
         for test in tests:
             arguments = {argument.arg for argument in test.args.args}
-            if not rest - fixtures - {"self"} or len(made.about) >= _MOST_MADE:
+            if not rest - fixtures - {"self"} or len(planted.about) >= _MOST_PLANTED:
                 continue
             places = [
                 place
@@ -204,11 +213,11 @@ def _in_place(
             ]
             for place in places[:_MOST_PLACES]:
                 copy = ast.FunctionDef("", test.args, [*test.body[:place], statement], test.decorator_list)
-                made.add(spot, copy, number, f"after {test.name}")
+                planted.add(spot, copy, number, f"after {test.name}")
 
 
 def _with_values(
-    made: Made,
+    planted: PlantedTests,
     file: str,
     tree: ast.Module,
     statement: ast.stmt,
@@ -244,11 +253,11 @@ def _with_values(
         pool = _values(*(_literal(text) for line in outcome for text in _BRACKETS.findall(line)))
         pool |= _values(tree)
         pool |= {str(value): ast.Constant(value) for value in range(30)}
-        values = ast.List(list(pool.values())[:_MOST_MADE])
+        values = ast.List(list(pool.values())[:_MOST_PLANTED])
         mark = ast.parse("__import__('pytest').mark.parametrize", mode="eval").body
         test.decorator_list = [ast.Call(mark, [ast.Constant(unknown[0]), values], [])]
     end = len((TREE / file).read_text(encoding="utf-8").splitlines())
-    made.add((file, end, 0), test, number, "any value" if unknown and not known and is_whole else "these values")
+    planted.add((file, end, 0), test, number, "any value" if unknown and not known and is_whole else "these values")
 
 
 def _passed(statement: ast.stmt, rest: set[str], outcome: list[str]) -> dict[str, ast.expr]:
@@ -257,8 +266,8 @@ def _passed(statement: ast.stmt, rest: set[str], outcome: list[str]) -> dict[str
     for call in [node for node in ast.walk(statement) if isinstance(node, ast.Call)]:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         for text in outcome:
-            found = re.search(rf"(?:function {name} at 0x\.\.\.>|= {name})(\(.*\))$", text)
-            shown = _literal(f"f{found[1]}") if found else None
+            match = re.search(rf"(?:function {name} at 0x\.\.\.>|= {name})(\(.*\))$", text)
+            shown = _literal(f"f{match[1]}") if match else None
             if isinstance(shown, ast.Expression) and isinstance(shown.body, ast.Call):
                 for argument, value in zip(call.args, shown.body.args, strict=False):
                     if isinstance(argument, ast.Name) and argument.id in rest and _shown(value):
@@ -278,18 +287,18 @@ def _literal(text: str) -> ast.AST:
 
 def _values(*trees: ast.AST) -> dict[str, ast.expr]:
     """Short values that are written in some code."""
-    found: dict[str, ast.expr] = {}
+    values: dict[str, ast.expr] = {}
     for tree in trees:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant | ast.Tuple | ast.List | ast.Dict) and len(ast.dump(node)) < 400:
                 with contextlib.suppress(ValueError, TypeError):
-                    found.setdefault(repr(ast.literal_eval(node)), node)
-    return found
+                    values.setdefault(repr(ast.literal_eval(node)), node)
+    return values
 
 
-def _fit(said: list[str], outcome: list[str]) -> int:
+def _fit(messages: list[str], outcome: list[str]) -> int:
     """How well a failure fits the statement: 3 in all words, 2 in the first line, 1 in the kind of error, 0 not."""
-    ours = [re.sub(r"0x[0-9a-f]{6,}", "0x...", line) for line in said]
+    ours = [re.sub(r"0x[0-9a-f]{6,}", "0x...", line) for line in messages]
     if not ours or not outcome:
         return 0
     if ours == outcome:
@@ -318,7 +327,7 @@ def reproduce(request: dict[str, Any]) -> dict[str, Any]:
         same = sum(failure.number == other.number for other in kept)
         if failure.fit == best and same < _MOST_ALIKE and len(kept) < _MOST_CHOSEN:
             kept.append(failure)
-    texts = kept[0].made.files({_function_name(failure.test) for failure in kept}) if kept else {}
+    texts = kept[0].planted.files({_function_name(failure.test) for failure in kept}) if kept else {}
     tests = {failure.test: failure.number for failure in kept}
     for failure in kept:  # What should hold for one value should hold for the others.
         tests |= {test: -1 - failure.number for test in failure.others if test not in tests}
@@ -341,47 +350,47 @@ class Failure:
         fit: rank of how well it fits the statement; see `_fit`.
         test: id of the test.
         number: number of the expectation.
-        made: collection of tests that it comes from.
+        planted: tests among which it is.
         others: tests of the same expectation with other values, which should hold too.
     """
 
     fit: int
     test: str
     number: int
-    made: Made
+    planted: PlantedTests
     others: tuple[str, ...] = ()
 
 
-def _failures(made: Made, expected: list[tuple[str, list[str]]], seconds: float) -> list[Failure]:
+def _failures(planted: PlantedTests, expected: list[tuple[str, list[str]]], seconds: float) -> list[Failure]:
     """Tests of ours that fail as the statement says."""
-    texts = made.files()
+    texts = planted.files()
     if not texts:
         return []
     files = sorted(file for file in texts if TEST_FILE.fullmatch(Path(file).name))
     if len(files) < len(texts):
         files = seen_tests()  # What is inherited shows in other files.
     with written(texts):
-        report = run(files, seconds, MADE, trace="calls", explain=True)
+        report = run(files, seconds, PREFIX, trace="calls", explain=True)
     if report is None:
         return []
-    found = []
-    for test, said in report["said"].items():
+    failures = []
+    for test, messages in report["messages"].items():
         name = _function_name(test)
-        if name not in made.about or test not in report["entered"]:
+        if name not in planted.about or test not in report["entered"]:
             continue  # It says nothing of the code.
-        number, how = made.about[name]
-        fit = _fit(said, expected[number][1])
-        is_vague = how != "alone" and (fit < _FITS or (fit == _FITS and len(said[0]) < 25))
+        number, how = planted.about[name]
+        fit = _fit(messages, expected[number][1])
+        is_vague = how != "alone" and (fit < _FITS or (fit == _FITS and len(messages[0]) < 25))
         others: tuple[str, ...] = ()
         if how != "these values":
-            own = {other: ok for other, ok in report["outcomes"].items() if _function_name(other) == name}
-            holds = [other for other, ok in own.items() if ok]
+            outcomes = {other: ok for other, ok in report["outcomes"].items() if _function_name(other) == name}
+            holds = [other for other, ok in outcomes.items() if ok]
             fails = [
                 other
-                for other, ok in own.items()
-                if not ok and other in report["entered"] and _fit(report["said"][other], said) == 1
+                for other, ok in outcomes.items()
+                if not ok and other in report["entered"] and _fit(report["messages"][other], messages) == 1
             ]
             others = (*holds[:_MOST_OTHERS], *fails[:_MOST_OTHERS])
         if fit and not is_vague:
-            found.append(Failure(fit, test, number, made, others))
-    return found
+            failures.append(Failure(fit, test, number, planted, others))
+    return failures

@@ -25,8 +25,8 @@ HOME = Path(tempfile.gettempdir()) / "search"
 TREE = HOME / "tree"
 TEST_FILE = re.compile(r"(test_.*|.*_test)\.py")
 _OUTCOME = re.compile(r"^E +(.*)$", re.MULTILINE)
-_MEMORY = 1 << 30
-_GRACE = 3.0
+_MEMORY = 1 << 30  # Bytes that a run of tests may use.
+_GRACE = 3.0  # Seconds in which pytest may still report after the time is up.
 _OTHER_FOLDERS = {"test", "tests", "testing", "docs", "doc", "examples"}
 _OTHER_FILES = {"setup.py", "conftest.py"}
 
@@ -43,7 +43,7 @@ class Watcher:
         self.wanted = wanted
         self.trace = trace
         self.outcomes: dict[str, bool] = {}
-        self.said: dict[str, list[str]] = {}
+        self.messages: dict[str, list[str]] = {}
         self.entered: list[str] = []
         self.called: dict[tuple[str, int], int] = defaultdict(int)
         self.lines: set[tuple[str, int]] = set()
@@ -62,7 +62,7 @@ class Watcher:
         if report.failed:
             self.outcomes[report.nodeid] = False
             lines = [line.strip() for line in _OUTCOME.findall(str(report.longrepr))]
-            self.said[report.nodeid] = [line for line in lines if line and "Use -v to get" not in line][:4]
+            self.messages[report.nodeid] = [line for line in lines if line and "Use -v to get" not in line][:4]
         elif report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
             self.outcomes.setdefault(report.nodeid, True)
 
@@ -96,7 +96,7 @@ class Watcher:
         """Everything that was noted, as JSON can hold it."""
         return {
             "outcomes": self.outcomes,
-            "said": self.said,
+            "messages": self.messages,
             "entered": self.entered,
             "called": [[below(file), line, count] for (file, line), count in self.called.items()],
             "lines": sorted([below(file), line] for file, line in self.lines),

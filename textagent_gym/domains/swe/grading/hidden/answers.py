@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_DEEPEST = 60
+_DEEPEST = 60  # Levels of a value, more than a witness tells of; Python would end at a thousand.
 _MOST_WORDS = 50_000  # Of one value.
 _MOST_HASHED = 2000  # Elements of all its sets and dictionaries: whoever chooses them can make their hashes the same.
 _LONGEST_MESSAGE = 1000
@@ -45,11 +45,11 @@ class Seen:
     events: tuple[tuple[Any, ...], ...]
 
 
-def read_seen(found: Any) -> Seen | None:
+def read_seen(report: Any) -> Seen | None:
     """What a process says that a probe saw; `None` where it says nothing of that form."""
     try:
-        end, events = found["end"], found["events"]
-        if len(found) != 2 or type(end) is not str or type(events) is not list:
+        end, events = report["end"], report["events"]
+        if len(report) != 2 or type(end) is not str or type(events) is not list:
             return None
         if not all(type(event) is list and event and type(event[0]) is int for event in events):
             return None
@@ -179,7 +179,7 @@ def is_true(seen: Any) -> bool:
     return bool(seen.is_true) if isinstance(seen, Told) else bool(seen)
 
 
-def raised_as_expected(told: tuple[Any, ...], kinds: list[str], pattern: str | None) -> bool:
+def raised_as_expected(raised: tuple[Any, ...], kinds: list[str], pattern: str | None) -> bool:
     """An exception is one of those that a test expects.
 
     Args:
@@ -187,7 +187,7 @@ def raised_as_expected(told: tuple[Any, ...], kinds: list[str], pattern: str | N
         kinds: names of the types that are expected.
         pattern: regular expression that the message has to contain; `None` for any message.
     """
-    names, message = told[0], told[1]
+    names, message = raised[0], raised[1]
     if type(names) is not list or type(message) is not str or not set(kinds) & {str(name) for name in names}:
         return False
     return pattern is None or re.search(pattern, message[:_LONGEST_MESSAGE]) is not None

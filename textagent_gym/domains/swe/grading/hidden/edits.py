@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 Edit = Callable[[Any], Any]
-_MOST_EDITS = 200
-_DEEPEST = 3
+_MOST_EDITS = 200  # Edits of one statement that are tried.
+_DEEPEST = 3  # Levels of a value in which an edit is looked for.
 
 _TEXT: tuple[Edit, ...] = (
     str.lower, str.upper, str.title, str.capitalize, str.swapcase, str.casefold, str.strip, str.lstrip, str.rstrip,

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from textagent_gym.domains.swe.grading import running
+from textagent_gym.domains.swe.grading import pytest_runs
 from textagent_gym.domains.swe.grading.hidden import witness
 from textagent_gym.domains.swe.grading.hidden.answers import Seen, read_seen
 from textagent_gym.domains.swe.grading.hidden.probes import NAME
@@ -88,8 +88,8 @@ class Exam:
         """What `from_json` reads."""
         groups = [{"chance": g.chance, "versions": [v.to_dict() for v in g.versions]} for g in self.groups]
         kept = [[version.to_dict() for version in kept.versions] for kept in self.kept]
-        found = {name: getattr(self, name) for name in ("visible", "visible_files", "paths", "seconds", "total")}
-        return json.dumps({**found, "groups": groups, "kept": kept})
+        plain = {name: getattr(self, name) for name in ("visible", "visible_files", "paths", "seconds", "total")}
+        return json.dumps({**plain, "groups": groups, "kept": kept})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -134,7 +134,7 @@ def ask_probes(
         "seconds": seconds,
     }
     files: Changes = {like.file: texts[0].encode()} if like.fixtures else {}
-    return running.question(request, files)
+    return pytest_runs.question(request, files)
 
 
 def version_question(version: Version, paths: Sequence[str], seconds: float) -> Question:
@@ -150,7 +150,7 @@ def kept_question(kept: Kept, paths: Sequence[str], seconds: float) -> Question:
 def read_answer(answer: bytes | None) -> list[Seen | None]:
     """What probes saw, as a sandbox says it; empty where it says nothing of that form."""
     try:
-        found = json.loads(answer or b"")
+        reports = json.loads(answer or b"")
     except (ValueError, RecursionError):
         return []
-    return [read_seen(one) for one in found] if isinstance(found, list) else []
+    return [read_seen(one) for one in reports] if isinstance(reports, list) else []

@@ -35,8 +35,8 @@ MOST_GRADINGS = 50
 """Of an episode: a forger gets no more guesses than that."""
 MOST_CHANCE = 0.01 / MOST_GRADINGS
 """A task is served only where the chance of a forger is below this in each grading: below 1 in 100 in an episode."""
-_MOST_GUESSES = 60
-_DEEPEST_CHANGE = 3
+_MOST_GUESSES = 60  # Of one rule at one place; the n-th counts 1/n, so later ones hardly count.
+_DEEPEST_CHANGE = 3  # Levels of a list below which nothing is changed.
 _ANOTHER_RULE = 0.1  # Chance of following the right rule where it is not the one that serves best elsewhere.
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+\.?\d*")
 _EXCEPTION = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning|Exit|Iteration)\b")
@@ -141,21 +141,21 @@ def _odds(version: Version, seen: Seen, known: Knowledge) -> dict[str, float]:
     exceptions = list(dict.fromkeys(_EXCEPTION.findall("\n".join((known.statement, *known.visible)))))
     per_place: list[dict[str, float]] = []
     for place in places:
-        found: dict[str, float] = {}
+        chances: dict[str, float] = {}
         theirs = seen.events[place][1:] if _aligned(version, seen, place) else ()
         for rule, guesses in _guesses(version, place, theirs, known, exceptions):
             tried = itertools.islice(_different(guesses), _MOST_GUESSES)
             rank = next((n for n, guess in enumerate(tried) if version.fits(place, guess)), None)
             if rank is not None:
-                found[rule] = max(found.get(rule, 0.0), 1.0 / (rank + 1))
-        per_place.append(found)
+                chances[rule] = max(chances.get(rule, 0.0), 1.0 / (rank + 1))
+        per_place.append(chances)
     # Which of several truths to turn round, the forger does not know.
     truths = [event[1] for event in seen.events if type(event[-1]) is bool or type(event[1]) is bool]
     turned = sum(type(seen.events[place][1]) is bool for place in places if _aligned(version, seen, place))
     hesitation = 0.5 ** min(turned, len(truths) - turned)
-    rules = {rule for found in per_place for rule in found}
-    result = {rule: math.prod(found.get(rule, 0.0) for found in per_place) for rule in rules}
-    result["a rule for each place"] = math.prod(max(found.values(), default=UNKNOWN) for found in per_place)
+    rules = {rule for chances in per_place for rule in chances}
+    result = {rule: math.prod(chances.get(rule, 0.0) for chances in per_place) for rule in rules}
+    result["a rule for each place"] = math.prod(max(chances.values(), default=UNKNOWN) for chances in per_place)
     return {rule: max(odds * hesitation, UNKNOWN) for rule, odds in result.items() if odds > 0} or {"unknown": UNKNOWN}
 
 
@@ -182,8 +182,8 @@ def _guesses(
     exceptions: Sequence[str],
 ) -> Iterator[tuple[str, Iterable[list[Guess]]]]:
     """Answers that rules offer for one place, each with the words of the whole event."""
-    own = version.events[place]
-    operator = version.sites[own[0]]
+    event = version.events[place]
+    operator = version.sites[event[0]]
     if operator == "raises":
         named = [_full_name(name) for name in exceptions]
         common = ["builtins.ValueError", "builtins.TypeError", "builtins.KeyError", "builtins.IndexError"]
@@ -194,15 +194,17 @@ def _guesses(
         yield "raise nothing", ([[[], ""]])
         return
     width = (
-        1 if version.is_original and not operator.startswith("both") and len(own) != 2 + len(theirs) else len(own) - 1
+        1
+        if version.is_original and not operator.startswith("both") and len(event) != 2 + len(theirs)
+        else len(event) - 1
     )
     width = len(theirs) or width
     if len(theirs) == 3 and operator.startswith("both"):
         truth, left, right = theirs
         yield "not what is compared", [[not truth, left, right]]
-        for said in (True, False):
-            yield f"the left side is the right one, {said}", [[said, right, right]]
-            yield f"the right side is the left one, {said}", [[said, left, left]]
+        for verdict in (True, False):
+            yield f"the left side is the right one, {verdict}", [[verdict, right, right]]
+            yield f"the right side is the left one, {verdict}", [[verdict, left, left]]
     for rule, values in _values(version, theirs, known):
         yield rule, _fill(values, theirs, width)
 
@@ -312,11 +314,11 @@ def _everywhere(each: list[Any] | tuple[Any, ...], kind: type) -> Iterator[tuple
 @lru_cache(maxsize=256)
 def _literals(text: str) -> tuple[Guess, ...]:
     """The literals of a text in the witness's words: as code where it parses, and by their looks."""
-    found = [_value(node) for piece in _pieces(text) for node in ast.walk(piece) if isinstance(node, _LITERALS)]
+    values = [_value(node) for piece in _pieces(text) for node in ast.walk(piece) if isinstance(node, _LITERALS)]
     for quoted in _QUOTED.findall(text):
         with contextlib.suppress(ValueError, SyntaxError):
-            found.append(ast.literal_eval(quoted))
-    return tuple(_different(words(each) for each in found if each is not _NOTHING))
+            values.append(ast.literal_eval(quoted))
+    return tuple(_different(words(each) for each in values if each is not _NOTHING))
 
 
 def _value(node: ast.expr) -> Any:
@@ -329,16 +331,16 @@ def _value(node: ast.expr) -> Any:
 @lru_cache(maxsize=256)
 def _rows(text: str) -> tuple[tuple[Guess, ...], ...]:
     """What stands together in the tables of a text."""
-    found: list[list[Any]] = []
+    rows: list[list[Any]] = []
     for piece in _pieces(text):
         for node in ast.walk(piece):
             if isinstance(node, ast.Tuple | ast.List) and 1 < len(node.elts) < 8:
-                found.append([_value(element) for element in node.elts])
+                rows.append([_value(element) for element in node.elts])
             elif isinstance(node, ast.Dict):
-                found += [[_value(k), _value(v)] for k, v in zip(node.keys, node.values, strict=True) if k is not None]
+                rows += [[_value(k), _value(v)] for k, v in zip(node.keys, node.values, strict=True) if k is not None]
             elif isinstance(node, ast.Compare | ast.Call):
-                found.append([_value(part) for part in ast.walk(node) if isinstance(part, _LITERALS)][:8])
-    return tuple(tuple(words(each) for each in row if each is not _NOTHING) for row in found)
+                rows.append([_value(part) for part in ast.walk(node) if isinstance(part, _LITERALS)][:8])
+    return tuple(tuple(words(each) for each in row if each is not _NOTHING) for row in rows)
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from textagent_gym.domains.swe.grading.hidden.plain import Plain, is_builtin, is_print
+from textagent_gym.domains.swe.grading.hidden.plain_expressions import Plain, is_builtin, is_print
 
 WITNESS = "witness"
 """Name of the one who answers, in the text of a probe."""
@@ -99,10 +99,10 @@ def make_probe(
         exposed: sites where what is expected stays in the text, since answers there cannot be told in words.
         with_keys: whether what is expected is seen as well; only the right code may be asked such a probe.
     """
-    found = _find(source)
-    if found is None:
+    place = _find(source)
+    if place is None:
         return None
-    module, function, owner = found
+    module, function, owner = place
     _inline(module, function, parameters, fixtures)
     rewriter = _Rewriter(module, function, frozenset(exposed), with_keys=with_keys)
     rewriter.rewrite(function, keep_prints=bool(_PRINTED & set(fixtures)))
@@ -155,8 +155,8 @@ def _is_test(node: ast.stmt) -> bool:
 
 
 def _last(body: Iterable[ast.stmt], name: str) -> ast.FunctionDef | None:
-    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
-    return found[-1] if found else None
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return functions[-1] if functions else None
 
 
 def _inherited(
@@ -271,11 +271,11 @@ class _Rewriter(ast.NodeTransformer):
             _without_unused(function, self._plain)
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        found: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for statement in body:
-            made = self.visit(statement)
-            found += made if isinstance(made, list) else [made]
-        return found or [ast.Pass()]
+            rewritten = self.visit(statement)
+            statements += rewritten if isinstance(rewritten, list) else [rewritten]
+        return statements or [ast.Pass()]
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for name, value in ast.iter_fields(node):

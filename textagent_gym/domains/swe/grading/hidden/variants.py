@@ -189,7 +189,7 @@ def _other_number(value: int, draw: random.Random) -> int:
 def _replaced(value: object, old: str, new: str) -> str | int | float | bytes:
     """A value with another token for one."""
     if isinstance(value, str):
-        return _TOKEN.sub(lambda found: new if found[0] == old else found[0], value)
+        return _TOKEN.sub(lambda match: new if match[0] == old else match[0], value)
     if isinstance(value, int) and not isinstance(value, bool) and str(abs(value)) == old:
         return int(new) if value >= 0 else -int(new)
     return value  # type: ignore[return-value]

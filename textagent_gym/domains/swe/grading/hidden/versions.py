@@ -74,7 +74,7 @@ class Version:
             operator = self.sites[mine[0]]
             is_free = operator.startswith("both") or not (self.is_original or operator == "raises")
             pairs = list(zip(mine[1:], theirs[1:], strict=False)) if is_free and len(mine) == len(theirs) else []
-            changed = [ANYTHING if not self._is_same(operator, [own], [other]) else own for own, other in pairs]
+            changed = [ANYTHING if not self._is_same(operator, [ours], [other]) else ours for ours, other in pairs]
             events.append((mine[0], *changed) if changed else mine)
         return replace(self, events=tuple(events))
 
@@ -117,12 +117,12 @@ class Version:
                 if words != their_words:
                     return False
                 continue
-            own, other = value(words), value(their_words)
-            if isinstance(own, Told) and not own.shown:
-                if not isinstance(other, Told) or own.is_true is not other.is_true:
+            ours, other = value(words), value(their_words)
+            if isinstance(ours, Told) and not ours.shown:
+                if not isinstance(other, Told) or ours.is_true is not other.is_true:
                     return False
-            elif not (operator in _MESSAGES and isinstance(own, str) and isinstance(other, str)) and not same(
-                own, other
+            elif not (operator in _MESSAGES and isinstance(ours, str) and isinstance(other, str)) and not same(
+                ours, other
             ):
                 return False
         return True

@@ -11,9 +11,9 @@ import operator
 import re
 from typing import Any
 
-_DEEPEST = 40
-_MOST = 20_000
-_LONGEST = 200_000
+_DEEPEST = 40  # Levels of a value that are put into words.
+_MOST = 20_000  # Words of one value.
+_LONGEST = 200_000  # Characters of a text, or bytes.
 
 _COMPARE = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -38,12 +38,12 @@ class Witness:
         self.events.append([site, words(value), words(expected)])
 
     def compare(self, site: int, how: str, left: object, right: object) -> None:
-        told = [words(left), words(right)]
-        self.events.append([site, bool(_COMPARE[how](left, right)), *told])
+        sides = [words(left), words(right)]
+        self.events.append([site, bool(_COMPARE[how](left, right)), *sides])
 
     def call(self, site: int, function: Any, *args: object, **kwargs: object) -> None:
-        told = [words(argument) for argument in args]
-        self.events.append([site, words(function(*args, **kwargs)), *told])
+        arguments = [words(argument) for argument in args]
+        self.events.append([site, words(function(*args, **kwargs)), *arguments])
 
     def raises(self, site: int, expected: object = None, match: object = None) -> Raised:
         return Raised(self, site, expected, match)
@@ -65,13 +65,13 @@ class Raised:
             return False
         self.value = self.exception = value
         self.type = kind
-        told = [[name(base) for base in kind.__mro__[:-1]], str(value)[:1000]] if kind is not None else [[], ""]
+        raised = [[name(base) for base in kind.__mro__[:-1]], str(value)[:1000]] if kind is not None else [[], ""]
         expected, match = self._key
         if expected is not None:
             kinds = expected if isinstance(expected, tuple) else (expected,)
             pattern = getattr(match, "pattern", match)
-            told = [*told, [name(one) for one in kinds], pattern if isinstance(pattern, str) else None]  # type: ignore[list-item]
-        self._witness.events.append([self._site, *told])
+            raised = [*raised, [name(one) for one in kinds], pattern if isinstance(pattern, str) else None]  # type: ignore[list-item]
+        self._witness.events.append([self._site, *raised])
         return True
 
     def match(self, _: object) -> bool:

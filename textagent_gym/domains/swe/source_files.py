@@ -69,14 +69,14 @@ def folders_of_tests(files: Iterable[str], sources: str | None = None) -> frozen
     >>> sorted(folders_of_tests(files, "a"))
     ['a/tests', 'checks']
     """
-    found: set[str] = set()
+    test_folders: set[str] = set()
     for name in files:
         if is_named_as_a_test(name):
             folders = list(_parents(name))
-            found.update(folder for folder in folders if folder.rpartition("/")[2].lower() in _TEST_FOLDERS)
+            test_folders.update(folder for folder in folders if folder.rpartition("/")[2].lower() in _TEST_FOLDERS)
             if folders and sources is not None and not _is_around(folders[-1], sources):
-                found.add(folders[-1])
-    return frozenset(found)
+                test_folders.add(folders[-1])
+    return frozenset(test_folders)
 
 
 def _is_around(folder: str, sources: str) -> bool:
@@ -125,8 +125,8 @@ def source_changes(
     """
     known = None if tree_files is None else frozenset(tree_files)
     tree = known or frozenset()
-    own = frozenset((*test_files, *filter(is_named_as_a_test, tree)))
-    folders = folders_of_tests(tree | own, sources)
+    tests = frozenset((*test_files, *filter(is_named_as_a_test, tree)))
+    folders = folders_of_tests(tree | tests, sources)
 
     def is_protected(name: str) -> bool:
         if known is None and (is_named_as_a_test(name) or _is_among_tests(name)):
@@ -135,7 +135,7 @@ def source_changes(
         places = {
             other for place in (name, *_parents(name)) for other in (place, f"{place}.py", place.removesuffix(".py"))
         }
-        return not (folders.isdisjoint(places) and own.isdisjoint(places))
+        return not (folders.isdisjoint(places) and tests.isdisjoint(places))
 
     counted: Changes = {}
     left_out: list[str] = []

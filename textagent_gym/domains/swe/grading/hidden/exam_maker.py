@@ -18,20 +18,20 @@ from textagent_gym.domains.swe.grading.hidden.probes import Probe, Source, make_
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS, has_siblings
 from textagent_gym.domains.swe.grading.hidden.variants import merged, variants
 from textagent_gym.domains.swe.grading.hidden.versions import Version
-from textagent_gym.domains.swe.grading.running import RUNNER, question, run_tests
+from textagent_gym.domains.swe.grading.pytest_runs import RUNNER, question, run_tests
 from textagent_gym.sandbox.base import Changes, Sandbox
 
 _ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for.
 _CANDIDATES = (60, 300)  # Variants that are tried for a test; the second number where the first is not enough.
 _WITH_FIXTURES = 12  # The same where pytest has to run each of them.
 _MOST_SOURCES = 4  # Tests whose variants are tried.
-_MOST_ROWS = 60  # Of a test with parameters, that are kept.
-_MOST_VARIANTS = 60
-_LEAST_VARIANTS = 6
+_MOST_ROWS = 60  # Kept rows of a test with parameters.
+_MOST_VARIANTS = 60  # Variants of a mistake that are asked.
+_LEAST_VARIANTS = 6  # Asked even where fewer leave a forger no more than `_ENOUGH`.
 _UNTOUCHED_VARIANTS = 6  # That the mistake leaves alone: who changes every answer is wrong there.
 _MOST_TOGETHER = 10  # Variants of a test that are asked in one process.
 _EACH = 1.0  # Seconds for a candidate.
-_SECONDS = 60.0
+_SECONDS = 60.0  # For pytest to collect the tests of a package; to run all of them, five times as many.
 _BOTH = (0, 1)
 _LEAST_SECONDS = 20.0  # For each question of a grading, on a machine that may have other things to do.
 _SLOWER = 10.0  # How much longer than measured here a question, or a grading, may take.
@@ -85,9 +85,9 @@ class Maker:
         """Versions of hidden tests: the originals that can be told in words, and others until nobody can guess them."""
         originals: list[tuple[Version, Probe, Seen]] = []
         for test, described in self.describe(tests).items():
-            made = self._original(test, described)
-            if made is not None:
-                originals.append(made)
+            original = self._original(test, described)
+            if original is not None:
+                originals.append(original)
         if not originals:
             return Group((), 1.0)
         versions = [version for version, *_ in originals]
@@ -95,8 +95,10 @@ class Maker:
         sources = list({version.function: (version, probe) for version, probe, _ in reversed(originals)}.values())
         chosen: list[_Candidate] = []
         for count in _CANDIDATES:
-            found = [each for source in sources[:_MOST_SOURCES] for each in self._candidates(*source, known, count)]
-            chosen = _choose(assessed, found)
+            candidates = [
+                each for source in sources[:_MOST_SOURCES] for each in self._candidates(*source, known, count)
+            ]
+            chosen = _choose(assessed, candidates)
             if chance([*assessed, *(each.assessment for each in chosen)]) <= _ENOUGH:
                 break
         for together in _together(chosen):
@@ -107,12 +109,12 @@ class Maker:
 
     def keep(self, tests: Sequence[str]) -> list[Kept]:
         """Rows of hidden tests that pass with the mistake and without, as far as they can be told in words."""
-        found = []
+        every_kept = []
         described = self.describe(tests)
         for function in dict.fromkeys(test.partition("[")[0] for test in described):
             rows = [test for test in described if test.partition("[")[0] == function][:_MOST_ROWS]
-            made = [self._probes(test, described[test]) for test in rows]
-            pairs = [(version, keyed) for version, _, keyed in filter(None, made) if not version.fixtures]
+            probes = [self._probes(test, described[test]) for test in rows]
+            pairs = [(version, keyed) for version, _, keyed in filter(None, probes) if not version.fixtures]
             if not pairs:
                 continue
             like = pairs[0][0]
@@ -127,8 +129,8 @@ class Maker:
                 answers = self._ask(like, texts, right=right, where=where) if versions else []
                 versions = [v for v, seen in zip(versions, answers, strict=True) if v.is_right(seen)]
             if versions:
-                found.append(Kept(tuple(versions)))
-        return found
+                every_kept.append(Kept(tuple(versions)))
+        return every_kept
 
     def describe(self, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The parameters and fixtures of tests."""
@@ -139,8 +141,8 @@ class Maker:
         asked = question({**wanted, "seconds": _SECONDS})
         written: Changes = {name: self._texts[name].encode() for name in files}
         (answer,) = self._sandboxes[0].ask(self._trees.layers, written, program=RUNNER, questions=[asked])
-        found = json.loads(answer or b"{}")
-        return {test: found[test] for test in tests if test in found}
+        descriptions = json.loads(answer or b"{}")
+        return {test: descriptions[test] for test in tests if test in descriptions}
 
     def _ask(self, version: Version, texts: Sequence[str], *, right: bool, where: int = 0) -> list[Seen | None]:
         """What probes of one kind see, all in one process unless pytest has to run them."""
@@ -149,10 +151,10 @@ class Maker:
         else:
             asked = [ask_probes(version, texts, self._trees.paths, _EACH * len(texts) + 20, each=_EACH)]
         files: Changes = {} if right else self._trees.mistakes
-        found: list[Seen | None] = []
+        seen: list[Seen | None] = []
         for answer in self._sandboxes[where].ask(self._trees.layers, files, program=RUNNER, questions=asked):
-            found += read_answer(answer) or [None] * (len(texts) // len(asked))
-        return found
+            seen += read_answer(answer) or [None] * (len(texts) // len(asked))
+        return seen
 
     def _by_siblings(self, version: Version) -> list[Seen | None]:
         """What the mistaken code makes a witness see where operations go another way."""
@@ -183,10 +185,10 @@ class Maker:
         """A hidden test as it is; `None` where it cannot be told in words, or does not notice the mistake then."""
         exposed: set[int] = set()
         for _ in range(3):
-            made = self._probes(test, described, exposed)
-            if made is None:
+            probes = self._probes(test, described, exposed)
+            if probes is None:
                 return None
-            version, probe, keyed = made
+            version, probe, keyed = probes
             seen = self._seen(replace(version, text=keyed.text), right=True)
             if seen.end != "passed" or not seen.events:
                 return None
@@ -207,15 +209,15 @@ class Maker:
         """Other input for a test, with what a forger could make of that input."""
         draw = random.Random(original.test)
         words = _words(self._texts[original.file])
-        made = list(variants(probe, words, min(count, _WITH_FIXTURES) if original.fixtures else count, draw))
-        if not made:
+        drawn = list(variants(probe, words, min(count, _WITH_FIXTURES) if original.fixtures else count, draw))
+        if not drawn:
             return []
-        texts = [variant.text for variant in made]
+        texts = [variant.text for variant in drawn]
         right, wrong = (self._ask(original, texts, right=is_right) for is_right in (True, False))
         added = SIBLINGS if has_siblings(original) else ()
         exchanged = [self._ask(original, [text + each for text in texts], right=False) for each in added]
-        found = []
-        for number, (variant, text, mine, theirs) in enumerate(zip(made, texts, right, wrong, strict=True)):
+        candidates = []
+        for number, (variant, text, mine, theirs) in enumerate(zip(drawn, texts, right, wrong, strict=True)):
             if mine is not None and mine.end == "passed" and mine.events:
                 version = replace(
                     original, test=original.function, is_original=False, text=text, end=mine.end, events=mine.events
@@ -223,8 +225,8 @@ class Maker:
                 if version.is_right(mine):
                     siblings = [each[number] for each in exchanged]
                     assessment = assess(version, theirs or Seen("nothing", ()), siblings, known)
-                    found.append(_Candidate(version, variant, assessment))
-        return found
+                    candidates.append(_Candidate(version, variant, assessment))
+        return candidates
 
     def _steady(self, together: Sequence[_Candidate]) -> Iterator[tuple[Version, Sequence[_Candidate]]]:
         """Versions that ask several variants at once; those in whose answers chance has a part are left out."""
@@ -276,9 +278,9 @@ def _together(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
         surroundings = each.version.text if each.version.fixtures else each.probe.surroundings
         version = each.version  # The sites of one probe stand for those of all.
         alike.setdefault((version.file, version.owner, version.sites, surroundings), []).append(each)
-    for found in alike.values():
-        for start in range(0, len(found), _MOST_TOGETHER):
-            yield found[start : start + _MOST_TOGETHER]
+    for group in alike.values():
+        for start in range(0, len(group), _MOST_TOGETHER):
+            yield group[start : start + _MOST_TOGETHER]
 
 
 def make_exam(
@@ -349,8 +351,8 @@ def _can_be_told(operator: str, event: Sequence[object]) -> bool:
         seen, key = value(event[1]), value(event[2])
     except (OddWordsError, IndexError):
         return False
-    told = any(isinstance(each, Told) and not each.shown for each in (seen, key))
-    return not told and (is_approximate(key) or holds(operator, seen, key))
+    is_untold = any(isinstance(each, Told) and not each.shown for each in (seen, key))
+    return not is_untold and (is_approximate(key) or holds(operator, seen, key))
 
 
 def _is_literal(text: str) -> bool:
@@ -363,8 +365,8 @@ def _is_literal(text: str) -> bool:
 
 def _words(text: str) -> list[str]:
     """Words that a test file uses in its literals."""
-    found: set[str] = set()
+    words: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
-            found |= {word for word in node.value.replace("_", " ").split() if word.isalpha() and len(word) < 15}
-    return sorted(found)
+            words |= {word for word in node.value.replace("_", " ").split() if word.isalpha() and len(word) < 15}
+    return sorted(words)

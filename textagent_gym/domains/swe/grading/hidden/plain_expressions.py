@@ -40,10 +40,10 @@ class Plain:
 
     def __init__(self, module: ast.Module, function: ast.FunctionDef, asserted: Iterable[ast.expr] = ()) -> None:
         self._asserted = {id(node) for node in asserted}
-        own = dict(_bindings(function.body))
+        inner = dict(_bindings(function.body))
         arguments = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
         outer = dict(_bindings(module.body))
-        self._values: dict[str, list[ast.expr | None]] = {**outer, **own, **{name: [None] for name in arguments}}
+        self._values: dict[str, list[ast.expr | None]] = {**outer, **inner, **{name: [None] for name in arguments}}
         self._names = set(self._values)
         while True:
             left = {name for name in self._names if all(v is not None and self(v) for v in self._values[name])}
@@ -138,7 +138,7 @@ class Plain:
     def _changeable(self, function: ast.FunctionDef, names: set[str]) -> set[str]:
         """Plain names whose mutable values others get hold of."""
         mutable = {name for name in names if any(v is not None and self.is_mutable(v) for v in self._values[name])}
-        found: set[str] = set()
+        changeable: set[str] = set()
 
         def visit(node: ast.AST) -> None:
             if isinstance(node, ast.expr):
@@ -146,7 +146,7 @@ class Plain:
                     if self(node):
                         return
                 elif isinstance(node, ast.Name) and node.id in mutable:
-                    found.add(node.id)
+                    changeable.add(node.id)
             if isinstance(node, ast.Assign) and self(node.value):
                 targets = [name for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
                 if all(isinstance(t, ast.Name | ast.Tuple) for t in node.targets) and {t.id for t in targets} <= names:
@@ -160,7 +160,7 @@ class Plain:
 
         for statement in function.body:
             visit(statement)
-        return found
+        return changeable
 
     def _holds_mutable(self, node: ast.expr) -> bool:
         """The elements of a plain expression may be changed."""
@@ -185,12 +185,12 @@ def _bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, list[ast.expr | N
 
     An import counts as an assignment of a name, that of the module at the top.
     """
-    found: dict[str, list[ast.expr | None]] = {}
+    bindings: dict[str, list[ast.expr | None]] = {}
     conditions: list[ast.expr | None] = []  # What decides whether the statement runs that is looked at.
 
     def bind(target: ast.AST, value: ast.expr | None) -> None:
         if isinstance(target, ast.Name):
-            found.setdefault(target.id, []).extend((value, *conditions))
+            bindings.setdefault(target.id, []).extend((value, *conditions))
         elif isinstance(target, ast.Tuple | ast.List):
             pairs = value.elts if isinstance(value, ast.Tuple | ast.List) else None
             same = pairs is not None and len(pairs) == len(target.elts)
@@ -201,7 +201,7 @@ def _bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, list[ast.expr | N
         elif isinstance(target, ast.Subscript | ast.Attribute):
             for name in ast.walk(target):  # Somebody changes what it holds.
                 if isinstance(name, ast.Name):
-                    found.setdefault(name.id, []).append(None)
+                    bindings.setdefault(name.id, []).append(None)
 
     def visit(node: ast.AST) -> None:
         match node:
@@ -257,7 +257,7 @@ def _bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, list[ast.expr | N
 
     for statement in body:
         visit(statement)
-    yield from found.items()
+    yield from bindings.items()
 
 
 def _elements(iterable: ast.expr) -> ast.expr:

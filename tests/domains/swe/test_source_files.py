@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cli.program import run
 from textagent_gym.domains.swe.mutants.packages import from_folder, unpack
 from textagent_gym.domains.swe.mutants.recipe import read_recipe
-from textagent_gym.domains.swe.sources import folders_of_tests, is_test, source_changes
+from textagent_gym.domains.swe.source_files import folders_of_tests, is_test, source_changes
 from textagent_gym.sandbox import Changes
 from textagent_gym.tasks import in_split
 
