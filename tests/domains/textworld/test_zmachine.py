@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from textagent_gym.domains.textworld.zmachine import playable
+from textagent_gym.domains.textworld.commands import playable
 
 META = (
     *("restart", "quit", "q", "save", "restore", "undo", "script", "transcript on", "noscript", "verify", "version"),
