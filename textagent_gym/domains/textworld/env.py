@@ -169,14 +169,13 @@ class TextWorldEnv(TextEnv[Task]):
 
     def _reached(self, actions: int) -> int:
         """Milestones reached after a turn that has changed the facts; 0 where none are known to be new."""
-        episode, planner, state = self._episode, self._game.planner, self._engine.state
-        if episode is None or planner is None or self._milestones is None or state is None:
+        episode, state = self._episode, self._engine.state
+        if episode is None or state is None or self._milestones is None:
             return 0  # What was reached before is played again, or the game's logic is not known.
         pays_before_success = episode.schedule.earned(self.task.milestones - 1, success=False) > 0.0
         if pays_before_success or self.shaping or "oracle_action" in self.infos:
             return self._milestones.after(state, actions=actions, reached=episode.milestones)
-        left = planner.left_of_solution(state)
-        return 0 if left is None else self.task.milestones - left
+        return self._milestones.along_solution(state)
 
     def _admissible_actions(self) -> tuple[str, ...]:
         _, logic, state = self._known()

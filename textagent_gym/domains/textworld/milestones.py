@@ -9,11 +9,11 @@ from textagent_gym.errors import PlanningBudgetError
 
 
 class MilestoneSearch:
-    """Finds out which milestones an episode has reached, asking the planner as seldom as possible.
+    """Finds out which milestones an episode has reached. What was reached before is for the caller to remember.
 
-    An action brings the goal nearer by one at most. With that, and with the planner's lower bound, most turns are known
-    to have reached nothing new, and only the others cost a search. What has been reached so far is for the caller to
-    remember.
+    `after` is right by whatever path, and asks the planner as seldom as possible: an action brings the goal nearer by
+    one at most. With that, and with the planner's lower bound, most turns are known to have reached nothing new, and
+    only the others cost a search. `along_solution` costs none.
 
     Args:
         planner: planner of the game.
@@ -50,3 +50,8 @@ class MilestoneSearch:
         if proven:
             self.at_least = inf if distance is None else distance
         return 0 if distance is None else self._milestones - distance
+
+    def along_solution(self, state: int) -> int:
+        """Number of milestones reached if the state lies on the solution that is known from the start, otherwise 0."""
+        left = self._planner.left_of_solution(state)
+        return 0 if left is None else self._milestones - left
