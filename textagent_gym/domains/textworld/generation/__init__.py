@@ -3,7 +3,7 @@
     spec, split, index --draw--> game --measure--> logic, solution, complexity
                                       --compile_story--> .z8
 
-`build` does all of it. What else a way of playing needs of a game is read from what `draw` returns.
+`build` does all three. Whatever else an engine needs to know of a game can be read from what `draw` returns.
 """
 
 from textagent_gym.domains.textworld.generation.build import BuiltGame, build
