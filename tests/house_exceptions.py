@@ -5,8 +5,6 @@ from __future__ import annotations
 IMPORTS: dict[str, int] = {}
 ENGLISH: dict[str, int] = {}
 NAMES: dict[str, int] = {
-    "textagent_gym/domains/textworld/env.py": 1,
-    "textagent_gym/domains/textworld/quick.py": 1,
     "textagent_gym/sandbox/base.py": 1,
     "textagent_gym/sandbox/bubblewrap.py": 2,
     "textagent_gym/sandbox/choose.py": 1,
@@ -22,7 +20,6 @@ NAMES: dict[str, int] = {
     "textagent_gym/sandbox/visible.py": 1,
 }
 NUMBERS: dict[str, int] = {
-    "textagent_gym/domains/textworld/generator.py": 1,
     "textagent_gym/sandbox/base.py": 2,
     "textagent_gym/sandbox/bubblewrap.py": 1,
     "textagent_gym/sandbox/cluster.py": 2,
