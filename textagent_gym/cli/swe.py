@@ -26,8 +26,8 @@ class Swe:
     out: Path | None = None
     """File of recipes (build) or of rows (rows). A build keeps the recipes in the file; a stopped one resumes."""
     sandbox: str = "auto"
-    """Sandbox that the tests run in: auto (the first available one that keeps what runs there in), bubblewrap, docker,
-    podman, ray or process."""
+    """Sandbox that the tests run in: auto (the first available one that keeps what runs there in), or the name of a
+    registered one, such as bubblewrap, docker, podman, ray or process."""
     split: str = "train"
     """Split of the tasks (rows)."""
     mutants: int = 1
@@ -40,6 +40,7 @@ class Swe:
         from rich.console import Console
 
         from textagent_gym.domains.swe.mutants.packages import PACKAGES, find, prepare
+        from textagent_gym.domains.swe.toolbox import TOOLBOX
         from textagent_gym.sandbox import make_sandbox
 
         if self.what != "fetch" and self.out is None:
@@ -51,7 +52,7 @@ class Swe:
         if self.what == "rows":
             return self._rows(names)
         chosen = [find(name) for name in names]
-        sandbox = make_sandbox(self.sandbox)
+        sandbox = make_sandbox(self.sandbox, toolbox=TOOLBOX)
         try:
             for package in chosen:
                 with console.status(f"{package.slug}: fetching, running its tests"):

@@ -142,6 +142,6 @@ def apply(program: bytes) -> None:
 
     libc = ctypes.CDLL(None, use_errno=True)
     text = ctypes.create_string_buffer(program, len(program))
-    found = Program(len(program) // 8, ctypes.cast(text, ctypes.c_void_p))
-    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(_SECCOMP, _FILTER_MODE, ctypes.byref(found), 0, 0):
+    prepared = Program(len(program) // 8, ctypes.cast(text, ctypes.c_void_p))
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(_SECCOMP, _FILTER_MODE, ctypes.byref(prepared), 0, 0):
         raise OSError(ctypes.get_errno(), "the kernel takes no filter of system calls")

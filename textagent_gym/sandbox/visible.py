@@ -50,14 +50,14 @@ def contents(path: str) -> Iterator[bytes]:
 
 def search(texts: Sequence[bytes], root: str) -> list[str]:
     """Files beside the tree that contain one of the texts."""
-    found = []
+    matches = []
     for path in files((*_ELSEWHERE, root)):
         try:
             if any(text in content for content in contents(path) for text in texts):
-                found.append(path)
+                matches.append(path)
         except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
             continue
-    return found
+    return matches
 
 
 def main() -> None:

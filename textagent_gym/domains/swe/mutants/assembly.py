@@ -21,6 +21,7 @@ from textagent_gym.domains.swe.mutants.layers import rest, write_commit, write_c
 from textagent_gym.domains.swe.mutants.packages import Repository, run_all
 from textagent_gym.domains.swe.mutants.recipe import MOST_FAILURES, Recipe, statement
 from textagent_gym.domains.swe.tasks import Hunk
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.errors import UnknownTaskError
 from textagent_gym.files import whole_folder
 from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
@@ -48,7 +49,7 @@ def copies_elsewhere(sandbox: str, repository: Repository, recipes: Recipes) -> 
 
 @lru_cache(maxsize=256)
 def _search(sandbox: str, texts: tuple[bytes, ...]) -> tuple[str, ...]:
-    box = make_sandbox(sandbox)
+    box = make_sandbox(sandbox, toolbox=TOOLBOX)
     try:
         return tuple(box.search(texts))
     finally:
@@ -63,7 +64,7 @@ def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: 
     """
     changed = _with_mistakes(recipes, repository)
     with contextlib.ExitStack() as stack:
-        boxes = make_sandbox(sandbox), make_sandbox(sandbox)
+        boxes = make_sandbox(sandbox, toolbox=TOOLBOX), make_sandbox(sandbox, toolbox=TOOLBOX)
         for box in boxes:
             stack.callback(box.close)
         failing = _failing(recipes, repository, changed, boxes[0])
