@@ -9,6 +9,7 @@ from textagent_gym.sandbox.changes import ReadingOrder
 from textagent_gym.sandbox.registry import (
     SandboxKind,
     check_sandbox_name,
+    is_safe,
     keeps_nothing_in,
     make_sandbox,
     register_sandbox,
@@ -33,6 +34,7 @@ __all__ = [
     "check_sandbox_name",
     "cluster",
     "container",
+    "is_safe",
     "keeps_nothing_in",
     "make_sandbox",
     "process",

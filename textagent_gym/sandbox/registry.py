@@ -151,6 +151,16 @@ def check_sandbox_name(name: str) -> None:
         sandbox_kind(name)
 
 
+def is_safe(name: str) -> bool:
+    """Whether a name means a kind that keeps an agent in.
+
+    Raises:
+        InvalidOptionError: there is no such kind.
+        SandboxError: the package that brings it cannot be imported.
+    """
+    return name == AUTO or sandbox_kind(name).safe
+
+
 def keeps_nothing_in(name: str) -> bool:
     """Whether a name means a kind that is known not to be safe; no package is imported to find out."""
     return any(part in _kinds and not (_kinds[part].safe or _kinds[part].wraps) for part in name.split(":"))

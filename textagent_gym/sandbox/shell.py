@@ -144,6 +144,8 @@ class _Ends:
             self._head = self._head[: len(self._head) - (count - from_tail)]
 
     def text(self) -> str:
-        if self._left_out:
-            return (self._head + notice(self._left_out, "bytes").encode() + self._tail).decode(errors="replace")
-        return (self._head + self._tail).decode(errors="replace")
+        """What is kept, with a word on what is left out between."""
+        tail = self._tail[-self._half :]
+        left_out = self._left_out + len(self._tail) - len(tail)
+        middle = notice(left_out, "bytes").encode() if left_out else b""
+        return (self._head + middle + tail).decode(errors="replace")

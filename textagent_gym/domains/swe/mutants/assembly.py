@@ -24,7 +24,7 @@ from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.errors import UnknownTaskError
 from textagent_gym.files import whole_folder
-from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
+from textagent_gym.sandbox import Changes, Sandbox, is_safe, make_sandbox
 
 Recipes = tuple[Recipe, ...]
 """Those of one task, in the order of their ids."""
@@ -37,7 +37,12 @@ def name_of(recipes: Recipes) -> str:
 
 
 def copies_elsewhere(sandbox: str, repository: Repository, recipes: Recipes) -> tuple[str, ...]:
-    """Files that are seen in a sandbox beside the tree, and that hold the right lines of a recipe as they are."""
+    """Files that are seen in a sandbox beside the tree, and that hold the right lines of a recipe as they are.
+
+    A sandbox that keeps nothing in is not searched: in there, the whole machine is seen, and the right code with it.
+    """
+    if not is_safe(sandbox):
+        return ()
     texts = []
     for recipe in recipes:
         source = (repository.root / recipe.file).read_text(encoding="utf-8")
