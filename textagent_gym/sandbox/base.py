@@ -158,7 +158,7 @@ class Sandbox(ABC):
 
         Args:
             skip: names of folders, such as ".git", that are not looked into.
-            order: which new files are read first; 2,000 are read.
+            order: order in which new files are read, 2,000 at most.
         """
 
     @abstractmethod

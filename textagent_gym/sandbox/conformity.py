@@ -139,7 +139,7 @@ def a_shell_that_ends_is_replaced(sandbox: Sandbox, folder: Path) -> None:
 
 
 def long_output_is_cut_in_the_middle(sandbox: Sandbox, folder: Path) -> None:
-    """As much of it is kept as the limits say, half from its beginning and half from its end."""
+    """As much is kept as the limits say, half from the beginning and half from the end."""
     _begin(sandbox, folder)
     for count in (sandbox.limits.output * 5 // 4, sandbox.limits.output * 3):
         output = _output(sandbox, f"echo begin; head -c {count} /dev/zero | tr '\\0' x; echo; echo end")

@@ -14,9 +14,9 @@ import zipfile
 from collections.abc import Iterator, Sequence
 
 _ELSEWHERE = ("/proc", "/sys", "/dev", "/tmp")
-_MACHINE_CODE = b"\x7fELF"
-_ARCHIVE = b"PK\x03\x04"
-_NONCE = 16
+_MACHINE_CODE = b"\x7fELF"  # How such a file begins.
+_ARCHIVE = b"PK\x03\x04"  # How a zip file begins, a wheel for one.
+_NONCE = 16  # Bytes with which a question and its answer begin.
 
 
 def files(left_out: Sequence[str]) -> Iterator[str]:

@@ -86,8 +86,8 @@ def _remove(top: int, name: str, count: int) -> int:
         os.close(place)
     try:
         with os.scandir(inner) as entries:
-            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-        for child, is_folder in found:
+            inside = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for child, is_folder in inside:
             if not is_folder:
                 os.unlink(child, dir_fd=inner)
                 continue

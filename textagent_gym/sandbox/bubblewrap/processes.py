@@ -14,7 +14,7 @@ import subprocess
 import time
 from typing import Any
 
-_CLONE_NEWPID = 0x20000000
+_CLONE_NEWPID = 0x20000000  # As in <linux/sched.h>.
 ANSWER = 100
 """Number of the file descriptor that a program answers on: none that is in use."""
 FILTER = 101
