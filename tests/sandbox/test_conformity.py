@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from textagent_gym.sandbox import Limits, ReadingOrder, Result, Sandbox, TreeChanges
-from textagent_gym.sandbox.changes import BY_NAME
+from textagent_gym.sandbox import BY_NAME, Limits, ReadingOrder, Result, Sandbox, TreeChanges
 from textagent_gym.sandbox.conformity import (
     PROMISES,
     SAFE_PROMISES,

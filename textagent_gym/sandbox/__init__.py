@@ -5,7 +5,7 @@ Importing the package registers the suite's own kinds, in the order in which "au
 
 from textagent_gym.sandbox import bubblewrap, cluster, container, process
 from textagent_gym.sandbox.base import Changes, Limits, Question, Result, Sandbox, SandboxError, TreeChanges
-from textagent_gym.sandbox.changes import ReadingOrder
+from textagent_gym.sandbox.changes import BY_NAME, ReadingOrder
 from textagent_gym.sandbox.registry import (
     SandboxKind,
     check_sandbox_name,
@@ -20,6 +20,7 @@ from textagent_gym.sandbox.registry import (
 from textagent_gym.sandbox.toolbox import Toolbox
 
 __all__ = [
+    "BY_NAME",
     "Changes",
     "Limits",
     "Question",

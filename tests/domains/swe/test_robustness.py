@@ -18,8 +18,7 @@ from textagent_gym.domains.swe.env import SWEEnv, not_counted
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.mutants.env import SWERepairEnv
 from textagent_gym.domains.swe.tools import TOOLS, command, parse
-from textagent_gym.sandbox import Changes, ReadingOrder, Result, Sandbox, SandboxError, TreeChanges
-from textagent_gym.sandbox.changes import BY_NAME
+from textagent_gym.sandbox import BY_NAME, Changes, ReadingOrder, Result, Sandbox, SandboxError, TreeChanges
 
 Make = Callable[..., gymnasium.Env[str, str]]
 

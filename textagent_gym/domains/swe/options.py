@@ -21,7 +21,8 @@ class SWEOptions(Options):
 
     sandbox: str = knob(
         "auto",
-        'place where commands run; "auto" takes the first that keeps an agent in, and "process" keeps nothing in',
+        'kind of the place where commands run: "auto" for the first one here that keeps an agent in, "bubblewrap", '
+        '"docker", "podman", "ray", "ray:docker" and the like, "process", which keeps nothing in, or a registered one',
     )
     tools: Tools = knob("shell", 'tools that are offered; "edit" has view, replace, run tests and submit')
     action_format: ActionFormat | None = knob(
