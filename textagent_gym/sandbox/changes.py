@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from fnmatch import translate
+from functools import lru_cache
 from typing import NamedTuple
 
 from textagent_gym.sandbox.tree import LONGEST_PATH, MOST_BYTES, MOST_NEW_FILES, MOST_SENTENCES, Tree
@@ -52,7 +53,9 @@ class Reading:
         self, tree: Tree, order: ReadingOrder, is_known: Callable[[str], bool], is_known_folder: Callable[[str], bool]
     ) -> None:
         self.tree = tree
-        self._is_first, self._is_last = (re.compile("|".join(map(translate, names)) or "(?!)") for names in order)
+        # Each name is looked at once: a deep tree has few of them, and many paths.
+        patterns = (re.compile("|".join(map(translate, names)) or "(?!)") for names in order)
+        self._is_first, self._is_last = (lru_cache(maxsize=None)(pattern.match) for pattern in patterns)
         self.is_known = is_known
         self.is_known_folder = is_known_folder
         self.gone: set[str] = set()
@@ -93,10 +96,12 @@ class Reading:
         """Rank of a file that has changed."""
         if self.is_known(path):
             return _KNOWN
-        parts = path.split("/")
-        if any(map(self._is_last.match, parts)):
+        if self.tree.is_late():  # It is not read, wherever it comes.
             return _LAST
-        return _FIRST if self._is_first.match(parts[-1]) else _OTHERS
+        parts = path.split("/")
+        if any(map(self._is_last, parts)):
+            return _LAST
+        return _FIRST if self._is_first(parts[-1]) else _OTHERS
 
     @property
     def _is_full(self) -> bool:
@@ -216,7 +221,12 @@ def noted_changes(
     except OSError:
         gone = [path for path in before if set(skip).isdisjoint(path.split("/"))]
         return dict.fromkeys(gone), ["The folder of the repository is gone."]
-    folders = {path[:place] for path in before for place, letter in enumerate(path) if letter == "/"}
+    folders: set[str] = set()
+    for path in before:
+        parent = os.path.dirname(path)
+        while parent and parent not in folders:
+            folders.add(parent)
+            parent = os.path.dirname(parent)
     reading = Reading(tree, order, before.__contains__, folders.__contains__)
     try:
         for path, known in before.items():  # First, so that nothing else can be in their way.
