@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 _OURS = "textagent_gym."
 
 
+@cache
 def bundle(main: ModuleType) -> str:
     """A program for `python -c`: the modules that it needs, and then the main one.
 
