@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
@@ -117,6 +118,12 @@ def test_an_unknown_name_lists_what_there_is_and_what_is_to_be_installed(
     assert 'docker (pip install "textagent-gym[docker]")' in text
     assert 'jail (pip install "textagent-gym[jail]")' in text
     assert "process," in text
+
+
+@pytest.mark.parametrize("name", ["prison", "ray:prison", "docker:ray"])
+def test_an_environment_refuses_an_unknown_name_when_it_is_made(name: str) -> None:
+    with pytest.raises(InvalidOptionError, match="does not exist; choose of auto, bubblewrap"):
+        gymnasium.make("textagent/SWE-v0", sandbox=name)
 
 
 @pytest.mark.parametrize("name", ["process", "ray:process", "loose"])
