@@ -19,26 +19,24 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.conftest import open_sandbox
+from tests.sandbox.conftest import SAFE, UNSAFE, open_sandbox
 from tests.sandbox.test_sandbox import ECHO
-from textagent_gym.sandbox import Limits, Question, Result, Sandbox, SandboxError, mounts
-from textagent_gym.sandbox.base import copy_layers, pack
-from textagent_gym.sandbox.choose import SAFE
+from textagent_gym.sandbox import Limits, Question, Result, Sandbox, SandboxError
+from textagent_gym.sandbox.bubblewrap import mounts
+from textagent_gym.sandbox.changes import decode, encode
+from textagent_gym.sandbox.layers import copy_layers, pack
 from textagent_gym.sandbox.seccomp import seccomp_filter
 from textagent_gym.sandbox.tree import (
     LARGEST_FILE,
     MOST_BYTES,
     MOST_NEW_FILES,
-    decode,
-    empty,
-    encode,
-    write_files,
 )
+from textagent_gym.sandbox.writing import empty, write_files
 
 SKIP = (".git", "__pycache__")
 
 
-@pytest.fixture(scope="module", params=["process", *SAFE])
+@pytest.fixture(scope="module", params=[*UNSAFE, *SAFE])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """Each kind of sandbox on this machine; what a cluster has is one of them."""
     box = open_sandbox(request.param)
@@ -751,7 +749,8 @@ def test_kernel_limits_of_a_user_are_not_used_up(safe_sandbox: Sandbox, tree: li
 NOT_ROOT = """
 import ctypes, os, sys
 from pathlib import Path
-from textagent_gym.sandbox import Question, make_sandbox, mounts
+from textagent_gym.sandbox import Question, make_sandbox
+from textagent_gym.sandbox.bubblewrap import mounts
 from textagent_gym.sandbox.bubblewrap import BubblewrapSandbox
 
 top = Path(sys.argv[1])

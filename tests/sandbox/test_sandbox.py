@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.conftest import open_sandbox
+from tests.sandbox.conftest import ENGINES, KINDS, SAFE, UNSAFE, open_sandbox
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.sandbox import (
-    SANDBOXES,
     Changes,
     Limits,
     Question,
@@ -26,9 +25,9 @@ from textagent_gym.sandbox import (
     SandboxError,
     make_sandbox,
 )
-from textagent_gym.sandbox.choose import ENGINES, SAFE
-from textagent_gym.sandbox.container import _connect, _sweep, connect, present
-from textagent_gym.sandbox.tree import decode, encode
+from textagent_gym.sandbox.changes import decode, encode
+from textagent_gym.sandbox.container import connect, present
+from textagent_gym.sandbox.container.engine import _connect, _sweep
 
 
 @pytest.fixture
@@ -216,7 +215,7 @@ def containers(engine: str) -> list[str]:
     return [container["Id"] for container in found]
 
 
-@pytest.mark.parametrize("name", SANDBOXES)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_closed_sandbox_leaves_nothing(
     name: str, tree: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,7 +291,7 @@ def test_an_image_that_is_not_there(tree: list[Path]) -> None:
     with pytest.raises(SandboxError, match="localhost:9/no/such:image is neither here nor can it be pulled"):
         box.begin(tree, {}, image="localhost:9/no/such:image")
     box.close()
-    for name in ("bubblewrap", "process"):
+    for name in (name for name in (*SAFE, *UNSAFE) if name not in ENGINES):
         box = open_sandbox(name)
         with pytest.raises(SandboxError, match="choose 'docker' or 'podman'"):
             box.begin(tree, {}, image="some")
@@ -424,7 +423,7 @@ def test_bombs_go_off_inside(
 @pytest.mark.parametrize("name", SAFE)
 def test_limits_can_be_set(name: str, tree: list[Path]) -> None:
     open_sandbox(name).close()
-    box = make_sandbox(name, Limits(disk=8, memory=256, cpus=0.25))
+    box = open_sandbox(name, Limits(disk=8, memory=256, cpus=0.25))
     box.begin(tree, {})
     assert box.run("head -c 6M /dev/zero > a", 10).status == 0
     assert box.run("head -c 6M /dev/zero > b", 10).status != 0

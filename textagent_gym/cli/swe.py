@@ -29,8 +29,8 @@ class Swe:
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
     """File to write (build, rows). build adds to the recipes in the file, so a stopped build resumes."""
     sandbox: str = "auto"
-    """Sandbox in which the tests run: bubblewrap, docker, podman, ray, process (for code that you trust), or auto.
-    auto takes the first available one that keeps in what it runs."""
+    """Sandbox that the tests run in: auto (the first available one that keeps what runs there in), or the name of a
+    registered one, such as bubblewrap, docker, podman, ray or process."""
     split: str = "train"
     """Split of the tasks (rows)."""
     mutants: int = 1
@@ -44,6 +44,7 @@ class Swe:
         from rich.console import Console
 
         from textagent_gym.domains.swe.mutants.packages import PACKAGES, find, prepare
+        from textagent_gym.domains.swe.toolbox import TOOLBOX
         from textagent_gym.sandbox import make_sandbox
 
         if self.what != "fetch" and self.out is None:
@@ -55,7 +56,7 @@ class Swe:
         if self.what == "rows":
             return self._rows(names)
         chosen = [find(name) for name in names]
-        sandbox = make_sandbox(self.sandbox)
+        sandbox = make_sandbox(self.sandbox, toolbox=TOOLBOX)
         try:
             for package in chosen:
                 with console.status(f"{package.slug}: fetching, running its tests"):

@@ -1,4 +1,4 @@
-"""Limits on memory, processes and CPUs: control groups where this machine lets us have one, else limits a process."""
+"""Limits on memory, processes and CPUs: control groups where this machine lets us have one, else limits per process."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ControlGroup:
 def resource_limits(limits: Limits, *, grouped: bool) -> dict[str, int]:
     """Limits of each process, by their names in `resource`."""
     # With 1 and not 0, the kernel does not start this machine's program for core dumps, which would be root's.
-    found = {"RLIMIT_CORE": 1, "RLIMIT_FSIZE": limits.disk << 20, "RLIMIT_NOFILE": 1024}
+    values = {"RLIMIT_CORE": 1, "RLIMIT_FSIZE": limits.disk << 20, "RLIMIT_NOFILE": 1024}
     if not grouped:
-        found |= {"RLIMIT_AS": limits.memory << 20, "RLIMIT_NPROC": limits.processes}
-    return found
+        values |= {"RLIMIT_AS": limits.memory << 20, "RLIMIT_NPROC": limits.processes}
+    return values

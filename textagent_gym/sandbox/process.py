@@ -1,4 +1,4 @@
-"""No sandbox at all: a copy of the tree, and limits a process. For agents that one trusts, such as the oracle."""
+"""No sandbox at all: a copy of the tree, and limits per process. For agents that one trusts, such as the oracle."""
 
 from __future__ import annotations
 
@@ -13,24 +13,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from textagent_gym.files import cache_folder
-from textagent_gym.sandbox import tree
-from textagent_gym.sandbox.base import (
-    ROOT,
-    Changes,
-    Limits,
-    Question,
-    Shell,
-    ShellSandbox,
-    TreeChanges,
-    ask_once,
-    copy_layers,
-    no_images,
-    wait_until_ready,
-)
+from textagent_gym.sandbox.base import ROOT, Changes, Limits, Question, TreeChanges
+from textagent_gym.sandbox.bubblewrap.processes import limit
+from textagent_gym.sandbox.changes import BY_NAME, ReadingOrder, noted, noted_changes
+from textagent_gym.sandbox.layers import copy_layers
 from textagent_gym.sandbox.limits import ControlGroup, resource_limits
-from textagent_gym.sandbox.supervisor import limit
-from textagent_gym.sandbox.toolbox import EXECUTABLE, toolbox, variables
+from textagent_gym.sandbox.messages import ask_once, wait_until_ready
+from textagent_gym.sandbox.registry import refuse_image, register_sandbox
+from textagent_gym.sandbox.shell import Shell, ShellSandbox
+from textagent_gym.sandbox.toolbox import EXECUTABLE, Toolbox, packages_folder, variables
+from textagent_gym.sandbox.writing import empty, write_files
 
 _DEATH = 10.0  # Seconds for what was killed to be gone.
 
@@ -44,6 +36,7 @@ class _Program:
     answers: int
 
 
+@register_sandbox("process")
 class ProcessSandbox(ShellSandbox):
     """See the module, and `Sandbox` for what it does. Commands can reach everything that the caller can."""
 
@@ -54,9 +47,9 @@ class ProcessSandbox(ShellSandbox):
         """None: nothing is kept in."""
         return b""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        super().__init__(limits)
-        self._tools = toolbox(cache_folder() / "swe")
+    def __init__(self, limits: Limits | None = None, toolbox: Toolbox | None = None) -> None:
+        super().__init__(limits, toolbox)
+        self._tools = packages_folder(self.toolbox)
         self._group = ControlGroup(self.limits)
         self._folder = Path(tempfile.mkdtemp(prefix="textagent-"))
         # Also runs where nobody calls `close`.
@@ -71,11 +64,11 @@ class ProcessSandbox(ShellSandbox):
         return self._folder / "testbed"
 
     def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
-        no_images(self.name, image)
+        refuse_image(self.name, image)
         self._end_shell()
         remove(self._root)
         copy_layers(layers, self._root)
-        self._noted = tree.noted(str(self._root))
+        self._noted = noted(str(self._root))
         self._environment = self._variables(self._root, environment)
 
     def _variables(self, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
@@ -85,8 +78,8 @@ class ProcessSandbox(ShellSandbox):
             (tools / "bin" / "python").symlink_to(EXECUTABLE)
             (tools / "packages").symlink_to(self._tools)
             (self._folder / "tmp").mkdir()
-        found = variables(environment, home=str(self._folder / "tmp"), root=ROOT, tools=str(tools))
-        return {name: value.replace(ROOT, str(root)) for name, value in found.items()}
+        values = variables(self.toolbox, environment, home=str(self._folder / "tmp"), tools=str(tools))
+        return {name: value.replace(ROOT, str(root)) for name, value in values.items()}
 
     def _start_shell(self) -> Shell:
         theirs_in, ours_in = os.pipe()
@@ -170,9 +163,9 @@ class ProcessSandbox(ShellSandbox):
             os.kill(self._process.pid, signal.SIGSTOP)
             self._kill_group({self._process.pid})
 
-    def changes(self, skip: Collection[str] = ()) -> TreeChanges:
+    def changes(self, skip: Collection[str] = (), order: ReadingOrder = BY_NAME) -> TreeChanges:
         self._quiet()
-        files, left_out = tree.noted_changes(str(self._root), self._noted, str(self._root), skip)
+        files, left_out = noted_changes(str(self._root), self._noted, str(self._root), skip=skip, order=order)
         return TreeChanges(files, tuple(left_out))
 
     def ask(
@@ -187,8 +180,8 @@ class ProcessSandbox(ShellSandbox):
             for question in questions:
                 remove(root)
                 copy_layers(layers, root)
-                tree.write_files(str(root), files)
-                tree.write_files(str(root), question.files)
+                write_files(str(root), files)
+                write_files(str(root), question.files)
                 running = running or self._start_program(program, folder, root)
                 answer = ask_once(running.stdin, running.answers, question)
                 if answer is None:
@@ -231,5 +224,5 @@ def _release(group: ControlGroup, folder: Path) -> None:
 def remove(folder: Path) -> None:
     """Remove a folder with everything in it, as far as that is possible."""
     with contextlib.suppress(OSError):
-        tree.empty(str(folder))
+        empty(str(folder))
         folder.rmdir()

@@ -20,7 +20,7 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # Where they lie in `struct secco
 _X32 = 0x40000000
 _NEWEST = 469
 """Last number of a call that was looked at for this list; Linux 6.17."""
-_NEW_NAMESPACES = 0x7E020080
+_NEW_NAMESPACES = 0x7E020080  # All flags of `clone` by the name CLONE_NEW*.
 _TERMINAL_INPUT, _TERMINAL_CONTROL = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
 _FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK, the same everywhere. The last tells the C library of interfaces."""
@@ -142,6 +142,6 @@ def apply(program: bytes) -> None:
 
     libc = ctypes.CDLL(None, use_errno=True)
     text = ctypes.create_string_buffer(program, len(program))
-    found = Program(len(program) // 8, ctypes.cast(text, ctypes.c_void_p))
-    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(_SECCOMP, _FILTER_MODE, ctypes.byref(found), 0, 0):
+    prepared = Program(len(program) // 8, ctypes.cast(text, ctypes.c_void_p))
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(_SECCOMP, _FILTER_MODE, ctypes.byref(prepared), 0, 0):
         raise OSError(ctypes.get_errno(), "the kernel takes no filter of system calls")

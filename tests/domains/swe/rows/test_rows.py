@@ -22,6 +22,7 @@ from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.domains.swe.rows.instances import Instances, InstanceWorld, read_row
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
 from textagent_gym.domains.swe.rows.scripts import Row, completed, eval_script, image_name
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
 from textagent_gym.sandbox import SandboxError
 from textagent_gym.tasks import Task
@@ -391,7 +392,7 @@ def base() -> str:
     from textagent_gym.sandbox.container import connect, prepared, present
 
     engine = connect("docker")
-    return prepared(engine, present(engine, image))
+    return prepared(engine, present(engine, image), TOOLBOX)
 
 
 BEFORE = {
