@@ -74,11 +74,7 @@ AFTERWARDS = {
     "an environment": "mkdir -p .venv/lib/x && touch .venv/lib/x/{1..1474}.py",
     "many products of a build": PRODUCTS,
     "a moved module and many products of a build": moved("measures/roman.py") + f" && {PRODUCTS}",
-    "a moved module and a large environment": (
-        moved("roman.py") + " && mkdir -p .venv/lib/x && touch .venv/lib/x/{1..2100}.py"
-    ),
     "a package behind a link and many files": "mv measures real && ln -s real measures && touch {1..2100}.dat",
-    "a copy of the package in a build": f"mkdir -p build/lib && cp -r measures build/lib && {PRODUCTS}",
     "a large product": "head -c 6000000 /dev/zero > measures.tar",
     "a link to nowhere": "ln -s /no/where link.py; ln -s . loop",
 }
