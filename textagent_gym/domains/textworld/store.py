@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
@@ -70,11 +70,15 @@ _written = count()
 
 def games_folder() -> Path:
     """Where the games of this version of the generator and of TextWorld are kept."""
+    return cache_folder() / "textworld" / f"v{generation.VERSION}-{_upstream_version()}"
+
+
+@cache
+def _upstream_version() -> str:
     try:
-        upstream = version("textworld")
+        return version("textworld")
     except PackageNotFoundError:
-        upstream = "none"
-    return cache_folder() / "textworld" / f"v{generation.VERSION}-{upstream}"
+        return "none"
 
 
 def load(spec: Spec, split: str, index: int) -> StoredGame:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from textagent_gym.errors import GenerationError
 
 _VERSION = 8  # Of the Z-machine; TextWorld compiles to no other.
@@ -28,7 +30,8 @@ def check_story(path: str | Path) -> None:
     length = int.from_bytes(content[_LENGTH], "big") * 8
     if not _HEADER <= length <= len(content):
         raise GenerationError(f"{path} is cut off: {len(content)} of {length} bytes are there")
-    if sum(content[_HEADER:length]) % 0x10000 != int.from_bytes(content[_CHECKSUM], "big"):
+    total = int(np.frombuffer(content[_HEADER:length], np.uint8).sum(dtype=np.int64))
+    if total % 0x10000 != int.from_bytes(content[_CHECKSUM], "big"):
         raise GenerationError(f"{path} is damaged: its checksum is not the one in its header")
 
 
