@@ -735,4 +735,4 @@ def test_the_command_line_writes_rows(tasks: BuiltTasks, tmp_path: Path, capsys:
     assert dataclasses.replace(row, where="").to_dict() == json.loads(out.read_text())
     with pytest.raises(SystemExit, match="2"):
         main(["swe", "rows"])
-    assert "rows needs --out" in capsys.readouterr().err
+    assert "--out" in capsys.readouterr().err
