@@ -27,7 +27,7 @@ from textagent_gym.sandbox import (
 )
 from textagent_gym.sandbox.changes import decode, encode
 from textagent_gym.sandbox.container import connect, present
-from textagent_gym.sandbox.container.engine import _connect, _sweep
+from textagent_gym.sandbox.container.engine import LABEL, _connect, _sweep
 
 
 @pytest.fixture
@@ -209,10 +209,11 @@ _counting = functools.cache(connect)
 
 
 def containers(engine: str) -> list[str]:
-    """Ids of this suite's containers."""
+    """Ids of this process's containers, and of those whose process has ended; other tests run at the same time."""
     _sweep(_counting(engine))  # As each new connection does: what was killed before it ran.
-    found = _counting(engine).api.containers(all=True, filters={"label": "textagent-gym"})
-    return [container["Id"] for container in found]
+    found = _counting(engine).api.containers(all=True, filters={"label": LABEL})
+    owners = {container["Id"]: int(container["Labels"][LABEL].rpartition("/")[2]) for container in found}
+    return [name for name, owner in owners.items() if owner == os.getpid() or not Path(f"/proc/{owner}").exists()]
 
 
 @pytest.mark.parametrize("name", KINDS)
