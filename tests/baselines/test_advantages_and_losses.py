@@ -89,6 +89,12 @@ def test_log_probs_are_torchs_cross_entropy() -> None:
     assert not found[:, 0].any()
 
 
+def test_log_probs_are_those_of_sampling_at_temperature_1_unless_another_is_given() -> None:
+    logits, ids = torch.randn(2, 5, 11), torch.randint(0, 11, (2, 5))
+    expected = logits[:, :-1].log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
+    assert torch.allclose(sampled_log_probs(logits, ids)[:, 1:], expected, atol=1e-5)
+
+
 def test_the_clip_stops_the_gradient_outside_its_bounds_only() -> None:
     old = torch.zeros(1, 4)
     new = torch.tensor([[1.0, -1.0, 1.0, -1.0]], requires_grad=True)
@@ -117,6 +123,9 @@ def test_aggregations_differ_as_their_papers_say() -> None:
 def test_a_token_counts_as_clipped_where_the_clip_acts_on_it() -> None:
     new = torch.tensor([[0.0, 0.1, 0.3, -0.3]])
     assert clipped(new, torch.zeros(1, 4), clip_low=0.2, clip_high=0.2).tolist() == [[0.0, 0.0, 1.0, 1.0]]
+    bounds = torch.tensor([[0.5, 1.5]]).log()
+    assert bounds.exp().tolist() == [[0.5, 1.5]]
+    assert not clipped(bounds, torch.zeros(1, 2), clip_low=0.5, clip_high=0.5).any()
 
 
 @given(RETURNS)
