@@ -22,7 +22,6 @@ from textagent_gym.evaluation import (
     Row,
     Transcript,
     begin,
-    demonstrate,
     digest,
     evaluate,
     load,

@@ -13,7 +13,7 @@ import pytest
 from textagent_gym.domains.alfworld.data import OfficialGames
 from textagent_gym.domains.alfworld.engine import State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, read_game
-from textagent_gym.domains.alfworld.planner import solve
+from textagent_gym.domains.alfworld.planner import lower_bound, solve
 from textagent_gym.domains.alfworld.tasks import official_type
 
 HOME = Path(sys.prefix, "fast-downward")
@@ -54,6 +54,22 @@ def test_a_plan_is_found_after_any_detour(games: OfficialGames) -> None:
             distance = len(plan.commands)
             if state.won:
                 assert distance == 0
+
+
+def test_hardly_more_states_than_actions_prove_a_plan_to_be_shortest(games: OfficialGames) -> None:
+    actions, bounds = 0, 0
+    for game_id in games.ids("valid_seen")[::7]:
+        state = State(read_game(games.read(game_id), game_id))
+        plan = solve(state)
+        assert plan is not None
+        proven = solve(state, budget=len(plan.commands) + 2)
+        assert proven is not None
+        assert proven.exact
+        bound = lower_bound(state)
+        assert bound is not None
+        assert len(plan.commands) - 1 <= bound <= len(plan.commands)
+        actions, bounds = actions + len(plan.commands), bounds + bound
+    assert bounds > 0.95 * actions
 
 
 def only_what_costs_a_turn(domain: str, problem: str) -> tuple[str, str]:
