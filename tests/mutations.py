@@ -8,6 +8,7 @@ test, unless the changed program does the same; `--again` runs the survivors onc
 from __future__ import annotations
 
 import ast
+import compileall
 import contextlib
 import difflib
 import hashlib
@@ -15,6 +16,7 @@ import json
 import os
 import random
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -32,6 +34,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from tests.forked_pytest import LOG
 from textagent_gym.domains.swe.mutants.mutations import KINDS, Mutation, mutations
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +47,8 @@ SLOWER, EXTRA_SECONDS = 5.0, 60.0
 """A mutant's tests hang if they take this many times as long as on the unchanged file, and this many seconds more."""
 IDLE_PLUGINS = ("cacheprovider", "typeguard", "anyio", "xdist", "xdist.looponfail")
 """Plugins of pytest that these tests do not use: each would be loaded for every mutant."""
+LIBRARIES = ("pytest", "hypothesis", "numpy", "gymnasium", "rich", "torch", "transformers", "accelerate", "textworld")
+"""Imported once for all mutants: they take longer than the tests of most files."""
 MEMORY_BYTES = 8 * 2**30
 """Private memory of a test process: a mutant that never stops growing shall not stop the machine."""
 
@@ -137,19 +142,21 @@ def draw(root: Path, areas: Sequence[str], seed: int) -> list[Mutant]:
         for path in (path for path in paths if path.name != "__init__.py"):
             source, name = path.read_text(encoding="utf-8"), path.relative_to(root).as_posix()
             rng = random.Random(f"{seed}/{name}")
-            by_kind = defaultdict(list)
             decorators = _decorators(source)
+            by_kind = defaultdict(list)
             for mutation in (*mutations(source), *_fractions(source)):
                 is_code = source.count("\n", 0, mutation.start) + 1 not in decorators
                 is_check = source[: mutation.start].endswith("strict=")  # Of two lengths that are equal.
-                if is_code and not is_check and mutation.kind in DRAWN_KINDS and mutation.parses(source):
+                if is_code and not is_check and mutation.kind in DRAWN_KINDS:
                     by_kind[mutation.kind].append(mutation)
             wanted = max(FEWEST_PER_FILE, source.count("\n") // LINES_PER_MUTANT)
             digest = hashlib.sha256(source.encode()).hexdigest()
             while wanted and by_kind:  # Every kind is as likely, though some are much more frequent than others.
                 kind = rng.choice(sorted(by_kind))
-                mutants.append(Mutant(area, name, digest, by_kind[kind].pop(rng.randrange(len(by_kind[kind])))))
-                wanted -= 1
+                mutation = by_kind[kind].pop(rng.randrange(len(by_kind[kind])))
+                if mutation.parses(source):
+                    mutants.append(Mutant(area, name, digest, mutation))
+                    wanted -= 1
                 if not by_kind[kind]:
                     del by_kind[kind]
     return mutants
@@ -177,19 +184,30 @@ class Tree:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         for name in filter(None, listed.stdout.split("\0")):
             if (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
         shared = Path(os.environ.get("TEXTAGENT_SHARED_DATA") or ROOT.parent / "shared" / "data")
-        self._variables = {
+        variables = {
             **os.environ,
             "PYTHONPATH": str(folder),
             "TEXTAGENT_SHARED_DATA": str(shared),
             "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / ".hypothesis"),
+            "PYTHONDONTWRITEBYTECODE": "1",
         }
+        compileall.compile_dir(folder, quiet=2)
+        self._pytest = subprocess.Popen(
+            [sys.executable, "tests/forked_pytest.py", *LIBRARIES], cwd=folder, env=variables, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=_limit_memory,  # noqa: PLW1509 (no threads here)
+        )  # fmt: skip
         self._usual: dict[str, float] = {}
+
+    def close(self) -> None:
+        """End the process that the tests are forked from."""
+        self._pytest.communicate()
 
     def run(self, mutant: Mutant) -> tuple[Literal["killed", "hung", "survived"], float]:
         """What the tests say of a mutant, and the seconds that they took.
@@ -203,7 +221,8 @@ class Tree:
         if usual is None:
             code, usual = self._tests(mutant, None)
             if code != 0:
-                raise RuntimeError(f"the tests of {mutant.area} fail without a mutant (exit code {code})")
+                said = (self.folder / LOG).read_text(errors="replace")
+                raise RuntimeError(f"the tests of {mutant.area} fail without a mutant (exit code {code}):\n{said}")
             self._usual[mutant.area] = usual
         try:
             path.write_text(mutant.mutation.apply(source), encoding="utf-8")
@@ -219,26 +238,17 @@ class Tree:
             stale.unlink()
         shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)
         options = ["-x", "-q", "--hypothesis-seed=0", *(f"-pno:{plugin}" for plugin in IDLE_PLUGINS)]
-        command = [sys.executable, "-m", "pytest", *options, mutant.path, *AREAS[mutant.area].tests]
-        variables = self._variables | ({} if limit is None else {"PYTHONDONTWRITEBYTECODE": "1"})
         started = time.monotonic()
-        with tempfile.TemporaryFile() as output:
-            tests = subprocess.Popen(
-                command, cwd=self.folder, env=variables, stdout=output, stderr=output, start_new_session=True,
-                preexec_fn=_limit_memory,  # noqa: PLW1509 (there are no threads here)
-            )  # fmt: skip
-            try:
-                code: int | None = tests.wait(limit)
-            except subprocess.TimeoutExpired:
-                code = None
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(tests.pid, signal.SIGKILL)
-                tests.wait()
-            if limit is None and code:
-                output.seek(0)
-                print(output.read().decode(errors="replace")[-5000:], file=sys.stderr)
-        return code, time.monotonic() - started
+        assert self._pytest.stdin is not None
+        assert self._pytest.stdout is not None
+        self._pytest.stdin.write(json.dumps([*options, mutant.path, *AREAS[mutant.area].tests]) + "\n")
+        self._pytest.stdin.flush()
+        session = int(self._pytest.stdout.readline())
+        ended = bool(select.select([self._pytest.stdout], [], [], limit)[0])
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(session, signal.SIGKILL)
+        code = int(self._pytest.stdout.readline())
+        return code if ended else None, time.monotonic() - started
 
 
 def _limit_memory() -> None:
@@ -272,8 +282,10 @@ def main(
         known = {line["key"]: line for line in map(json.loads, results.read_text(encoding="utf-8").splitlines())}
     mutants = draw(ROOT, areas, seed)
     waiting = [m for m in mutants if m.key not in known or (again and known[m.key]["outcome"] == "survived")]
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, results.open("a", encoding="utf-8") as lines:
-        tree = Tree(Path(folder))
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants-"))
+        lines = stack.enter_context(results.open("a", encoding="utf-8"))
+        tree = stack.enter_context(contextlib.closing(Tree(Path(folder))))
         for mutant in track(waiting, description=f"Mutants, to {results}", console=console):
             outcome, seconds = tree.run(mutant)
             changes = difference(mutant, (ROOT / mutant.path).read_text(encoding="utf-8"))
