@@ -22,8 +22,13 @@ if __name__ == "__main__":
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
     del modules["textagent_gym"]
+    import hypothesis
     import pytest
 
+    # Which text fails is enough; the smallest one would take longer to find than all other tests.
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("fork", phases=phases, derandomize=True, database=None)
+    hypothesis.settings.load_profile("fork")
     for line in sys.stdin:
         child = os.fork()
         if not child:

@@ -73,7 +73,7 @@ AREAS = {
     "texts": Area((f"{TEXTAGENT}/spaces.py", f"{TEXTAGENT}/texts.py"), ("tests/test_texts.py", "tests/test_spaces.py")),
     "plans": Area(
         (f"{TEXTAGENT}/complexity.py", f"{TEXTAGENT}/planning.py"),
-        ("tests/test_core.py", "tests/domains/alfworld/test_planner.py", "tests/evaluation/test_evaluation.py"),
+        ("tests/test_complexity.py",),
     ),
     "evaluation": Area((f"{TEXTAGENT}/evaluation/*.py",), ("tests/evaluation",)),
     "calls": Area((f"{TEXTAGENT}/calls/*.py",), ("tests/calls",)),
@@ -195,12 +195,11 @@ class Tree:
             **os.environ,
             "PYTHONPATH": str(folder),
             "TEXTAGENT_SHARED_DATA": str(shared),
-            "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / ".hypothesis"),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         compileall.compile_dir(folder, quiet=2)
         self._pytest = subprocess.Popen(
-            [sys.executable, "tests/forked_pytest.py", *LIBRARIES], cwd=folder, env=variables, text=True,
+            [sys.executable, "tests/forked_pytest.py", *LIBRARIES], cwd=folder, env=variables, bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=_limit_memory,  # noqa: PLW1509 (no threads here)
         )  # fmt: skip
         self._usual: dict[str, float] = {}
@@ -236,13 +235,11 @@ class Tree:
         # Byte code is told from its source by the second and the size, which a mutant may share with the original.
         for stale in (self.folder / mutant.path).parent.glob(f"__pycache__/{Path(mutant.path).stem}.*"):
             stale.unlink()
-        shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)
-        options = ["-x", "-q", "--hypothesis-seed=0", *(f"-pno:{plugin}" for plugin in IDLE_PLUGINS)]
+        options = ["-x", "-q", *(f"-pno:{plugin}" for plugin in IDLE_PLUGINS)]
         started = time.monotonic()
         assert self._pytest.stdin is not None
         assert self._pytest.stdout is not None
-        self._pytest.stdin.write(json.dumps([*options, mutant.path, *AREAS[mutant.area].tests]) + "\n")
-        self._pytest.stdin.flush()
+        self._pytest.stdin.write(json.dumps([*options, mutant.path, *AREAS[mutant.area].tests]).encode() + b"\n")
         session = int(self._pytest.stdout.readline())
         ended = bool(select.select([self._pytest.stdout], [], [], limit)[0])
         with contextlib.suppress(ProcessLookupError):
