@@ -6,13 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from textagent_gym.domains.alfworld.data import OfficialGames
-from textagent_gym.domains.alfworld.engine import State
-from textagent_gym.domains.alfworld.game import TASK_TYPES, read_game
+from textagent_gym.domains.alfworld.engine import State, bits
+from textagent_gym.domains.alfworld.game import TASK_TYPES, Game, read_game
 from textagent_gym.domains.alfworld.planner import lower_bound, solve
 from textagent_gym.domains.alfworld.tasks import official_type
 
@@ -70,6 +71,29 @@ def test_hardly_more_states_than_actions_prove_a_plan_to_be_shortest(games: Offi
         assert len(plan.commands) - 1 <= bound <= len(plan.commands)
         actions, bounds = actions + len(plan.commands), bounds + bound
     assert bounds > 0.95 * actions
+
+
+def test_what_cannot_be_taken_counts_where_it_lies(games: OfficialGames) -> None:
+    two = (game_id for game_id in games.ids("valid_seen") if official_type(game_id) == "two")
+    game = next(game for game_id in two for game in [read_game(games.read(game_id), game_id)] if many_places(game))
+    (goal,) = game.goals
+    fixed, last = next(bits(goal.objects)), goal.receptacles[-1]
+    contents = [objects & ~(1 << fixed) for objects in game.contents]
+    around = [objects & ~(1 << fixed) for objects in game.around]
+    contents[last] |= 1 << fixed
+    around[game.places[last]] |= 1 << fixed
+    able = {**game.able, "pickup": game.able["pickup"] & ~(1 << fixed)}
+    state = State(replace(game, contents=tuple(contents), around=tuple(around), able=able))
+    plan = solve(state)
+    assert plan is not None
+    for command in plan.commands:
+        assert not state.won
+        assert state.step(command) is not None
+    assert state.won
+
+
+def many_places(game: Game) -> bool:
+    return all(len(goal.receptacles) > 1 for goal in game.goals)
 
 
 def only_what_costs_a_turn(domain: str, problem: str) -> tuple[str, str]:
