@@ -77,13 +77,15 @@ def test_what_cannot_be_taken_counts_where_it_lies(games: OfficialGames) -> None
     two = (game_id for game_id in games.ids("valid_seen") if official_type(game_id) == "two")
     game = next(game for game_id in two for game in [read_game(games.read(game_id), game_id)] if many_places(game))
     (goal,) = game.goals
-    fixed, last = next(bits(goal.objects)), goal.receptacles[-1]
+    fixed, other = list(bits(goal.objects))[:2]
+    last = goal.receptacles[-1]
     contents = [objects & ~(1 << fixed) for objects in game.contents]
     around = [objects & ~(1 << fixed) for objects in game.around]
     contents[last] |= 1 << fixed
     around[game.places[last]] |= 1 << fixed
     able = {**game.able, "pickup": game.able["pickup"] & ~(1 << fixed)}
-    state = State(replace(game, contents=tuple(contents), around=tuple(around), able=able))
+    pair = replace(goal, objects=1 << fixed | 1 << other)
+    state = State(replace(game, contents=tuple(contents), around=tuple(around), able=able, goals=(pair,)))
     plan = solve(state)
     assert plan is not None
     for command in plan.commands:
