@@ -13,7 +13,7 @@ from textagent_gym.domains.textworld.commands import admissible_commands
 from textagent_gym.domains.textworld.generation import draw, draw_as_made, ground
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Planner, solve
-from textagent_gym.domains.textworld.specs import make_spec
+from textagent_gym.domains.textworld.specs import Spec, make_spec
 from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.planning import Plan
 
@@ -48,6 +48,13 @@ def test_no_solution_of_plain_search_is_shorter_than_the_planners() -> None:
             assert len(plan.actions) == expected
             compared += 1
     assert compared >= 20
+
+
+@pytest.mark.parametrize(("spec", "states"), [*zip(KINDS, (6, 70, 14, 16, 5, 10, 9), strict=True)], ids=str)
+def test_few_states_prove_a_solution_to_be_shortest(spec: Spec, states: int, upstream_game: UpstreamGame) -> None:
+    solution = solve(ground(upstream_game(spec, 1)[0]), budget=states)
+    assert solution is not None
+    assert solution.exact
 
 
 def test_distances_are_right_after_any_detour(upstream_game: UpstreamGame) -> None:
