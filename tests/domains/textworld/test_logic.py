@@ -80,7 +80,7 @@ def test_the_shortest_solution_wins_in_the_compiled_game(spec: Spec, upstream_ga
     assert walkthrough is None or len(plan.actions) <= len(walkthrough)
 
 
-@pytest.mark.parametrize(("spec", "states"), zip(KINDS, (6, 70, 14, 16, 5, 10, 9), strict=True), ids=str)
+@pytest.mark.parametrize(("spec", "states"), [*zip(KINDS, (6, 70, 14, 16, 5, 10, 9), strict=True)], ids=str)
 def test_few_states_prove_a_solution_to_be_shortest(spec: Spec, states: int, upstream_game: Make) -> None:
     solution = solve(GameLogic.from_game(upstream_game(spec, 1)[0]), budget=states)
     assert solution is not None
