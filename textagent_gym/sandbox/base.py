@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from textagent_gym.errors import WorldBrokenError
 from textagent_gym.sandbox import visible
-from textagent_gym.sandbox.seccomp import seccomp_filter
+from textagent_gym.sandbox.seccomp import TESTED_FAMILIES, seccomp_filter
 from textagent_gym.sandbox.tree import is_path
 from textagent_gym.texts import notice
 
@@ -135,10 +135,7 @@ class Sandbox(ABC):
         Raises:
             SandboxError: there is none for this machine.
         """
-        try:
-            return seccomp_filter(platform.machine())
-        except ValueError as error:
-            raise SandboxError(str(error)) from error
+        return filter_for(platform.machine(), TESTED_FAMILIES)
 
     @abstractmethod
     def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
@@ -338,6 +335,18 @@ class _Ends:
         if self._left_out:
             return (self._head + notice(self._left_out, "bytes").encode() + self._tail).decode(errors="replace")
         return (self._head + self._tail).decode(errors="replace")
+
+
+def filter_for(machine: str, families: tuple[int, ...]) -> bytes:
+    """A filter of system calls; see `seccomp_filter`.
+
+    Raises:
+        SandboxError: there is none for this kind of machine.
+    """
+    try:
+        return seccomp_filter(machine, families)
+    except ValueError as error:
+        raise SandboxError(str(error)) from error
 
 
 def no_images(name: str, image: str) -> None:

@@ -18,6 +18,7 @@ import contextlib
 import json
 import logging
 import os
+import platform
 import secrets
 import shutil
 import socket
@@ -42,11 +43,13 @@ from textagent_gym.sandbox.base import (
     ShellSandbox,
     TreeChanges,
     ask_once,
+    filter_for,
     no_images,
     wait_until_ready,
 )
 from textagent_gym.sandbox.bundle import bundle
 from textagent_gym.sandbox.limits import ControlGroup, resource_limits
+from textagent_gym.sandbox.seccomp import SHELL_FAMILIES
 from textagent_gym.sandbox.system import system
 from textagent_gym.sandbox.toolbox import EXECUTABLE, TOOLS, toolbox, variables
 
@@ -211,7 +214,7 @@ class BubblewrapSandbox(ShellSandbox):
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__(limits)
         bwrap, tools = find_bwrap(), toolbox(cache_folder() / "swe")
-        self._filter = self.filter.hex()
+        self._box_filter = filter_for(platform.machine(), SHELL_FAMILIES).hex()
         self._supervisor = _start_supervisor()
         self._groups = {name: ControlGroup(self.limits) for name in ("agent", "grader")}
         # Also runs where nobody calls `close`.
@@ -271,7 +274,7 @@ class BubblewrapSandbox(ShellSandbox):
             "argv": argv,
             "group": group,
             "limits": resource_limits(self.limits, grouped=bool(self._groups[group].folders)),
-            "filter": self._filter,
+            "filter": self._box_filter,
         }
         return int(self._supervisor.ask("spawn", descriptors, **request)["pid"])
 
@@ -340,9 +343,12 @@ class BubblewrapSandbox(ShellSandbox):
             self._grader = self._start_grader(program)
         with _in_memory(question.files) as descriptor:
             self._supervisor.ask("question", [descriptor], **self._space)
-        answer = ask_once(self._grader.stdin, self._grader.answers, question)
-        if answer is None:
-            self._end_grader()
+        answer = None
+        try:
+            answer = ask_once(self._grader.stdin, self._grader.answers, question)
+        finally:
+            if answer is None:  # Also where the caller is interrupted.
+                self._end_grader()
         return answer
 
     def _start_grader(self, program: Path) -> _Grader:
@@ -356,7 +362,7 @@ class BubblewrapSandbox(ShellSandbox):
             *_binds({"box/tree": ROOT, "box/tmp": "/tmp", "box/shm": "/dev/shm"}),
             *("--ro-bind", f"{supervisor.PLACE}/program.py", _PROGRAM, "--chdir", "/"),
             *_setenv(variables({}, home=_HOME, root=ROOT, tools=TOOLS)),
-            "--", str(EXECUTABLE), "-P", _PROGRAM, str(supervisor.ANSWER), ROOT, self._filter,
+            "--", str(EXECUTABLE), "-P", _PROGRAM, str(supervisor.ANSWER), ROOT, self.filter.hex(),
         ]  # fmt: skip
         try:
             pid = self._spawn("grader", arguments, (theirs_in, silence, theirs_answer))
