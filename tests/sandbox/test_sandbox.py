@@ -6,6 +6,7 @@ import functools
 import io
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -260,6 +261,61 @@ def test_a_forgotten_sandbox_leaves_nothing_either(name: str, ending: str, tmp_p
         )
 
     wait_until(is_gone)
+
+
+ENDLESS = """
+import os, sys
+os.write(int(sys.argv[1]), bytes(8))
+length = int.from_bytes(os.read(0, 8), "big")
+word = os.read(0, length)[16:].decode()
+if os.fork() == 0:
+    os.execvp("sleep", ["sleep", word])
+os.execv(sys.executable, [sys.executable, "-c", "while True: pass", word])
+"""
+"""A program that never answers, and starts another one that does not end either."""
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    return tmp_path / "endless.py"
+
+
+@pytest.mark.parametrize("name", ["process", *SAFE])
+def test_a_program_ends_with_its_caller(name: str, endless: Path) -> None:
+    open_sandbox(name).close()
+    word = f"76543.{os.getpid()}"
+    script = (
+        "from pathlib import Path\n"
+        "from textagent_gym.sandbox import Question, make_sandbox\n"
+        f"question = Question({word!r}.encode(), 100)\n"
+        f"list(make_sandbox({name!r}).ask([], {{}}, program=Path({str(endless)!r}), questions=[question]))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script]) as caller:
+        started = [f"sleep {word}", f"while True: pass {word}"]
+        wait_until(lambda: all(map(processes, started)), 60)
+        caller.kill()
+    wait_until(lambda: not any(map(processes, started)))
+
+
+@pytest.mark.parametrize("name", ["process", *SAFE])
+def test_a_program_ends_when_its_caller_is_interrupted(name: str, endless: Path) -> None:
+    box = open_sandbox(name)
+    word = f"65432.{os.getpid()}"
+    started = [f"sleep {word}", f"while True: pass {word}"]
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 6)
+        with pytest.raises(KeyboardInterrupt):
+            list(box.ask([], {}, program=endless, questions=[Question(word.encode(), 100)]))
+        wait_until(lambda: not any(map(processes, started)))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        box.close()
 
 
 def test_wrong_names_and_auto() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from textagent_gym.errors import WorldBrokenError
 from textagent_gym.sandbox import visible
 from textagent_gym.sandbox.changes import BY_NAME, ReadingOrder
-from textagent_gym.sandbox.seccomp import seccomp_filter
+from textagent_gym.sandbox.seccomp import TESTED_FAMILIES, seccomp_filter
 from textagent_gym.sandbox.toolbox import Toolbox
 
 ROOT = "/testbed"
@@ -123,10 +123,7 @@ class Sandbox(ABC):
         Raises:
             SandboxError: there is none for this machine.
         """
-        try:
-            return seccomp_filter(platform.machine())
-        except ValueError as error:
-            raise SandboxError(str(error)) from error
+        return filter_for(platform.machine(), TESTED_FAMILIES)
 
     @abstractmethod
     def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
@@ -198,3 +195,15 @@ class Sandbox(ABC):
     @abstractmethod
     def close(self) -> None:
         """End everything and leave nothing behind."""
+
+
+def filter_for(machine: str, families: tuple[int, ...]) -> bytes:
+    """A filter of system calls; see `seccomp_filter`.
+
+    Raises:
+        SandboxError: there is none for this kind of machine.
+    """
+    try:
+        return seccomp_filter(machine, families)
+    except ValueError as error:
+        raise SandboxError(str(error)) from error

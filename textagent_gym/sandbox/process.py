@@ -1,8 +1,13 @@
-"""No sandbox at all: a copy of the tree, and limits per process. For agents that one trusts, such as the oracle."""
+"""No sandbox at all: a copy of the tree, and limits per process. For agents that one trusts, such as the oracle.
+
+What is started ends with its caller, however that ends: each process has one end of a pipe, whose other end the caller
+alone has, and has asked the kernel to end its process group when that is closed.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -43,6 +48,11 @@ class ProcessSandbox(ShellSandbox):
     name = "process"
 
     @property
+    def platform(self) -> str:
+        """See `Sandbox.platform`: tests may connect here."""
+        return f"{super().platform}-connected"
+
+    @property
     def filter(self) -> bytes:
         """None: nothing is kept in."""
         return b""
@@ -52,8 +62,9 @@ class ProcessSandbox(ShellSandbox):
         self._tools = packages_folder(self.toolbox)
         self._group = ControlGroup(self.limits)
         self._folder = Path(tempfile.mkdtemp(prefix="textagent-"))
+        self._hangup, caller = os.pipe()
         # Also runs where nobody calls `close`.
-        self._release = weakref.finalize(self, _release, self._group, self._folder)
+        self._release = weakref.finalize(self, _release, (self._hangup, caller), self._group, self._folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: dict[str, str] = {}
         self._is_quiet = False
@@ -112,23 +123,32 @@ class ProcessSandbox(ShellSandbox):
             self.limits, grouped=True
         )  # The caller's own processes count, so none on their number.
 
+        # A file description of its own: the kernel notes whom to end there.
+        hangup = os.open(f"/proc/self/fd/{self._hangup}", os.O_RDONLY | os.O_NONBLOCK)
+
         def prepare() -> None:
+            fcntl.fcntl(hangup, fcntl.F_SETOWN, -os.getpgrp())
+            fcntl.fcntl(hangup, fcntl.F_SETSIG, signal.SIGKILL)
+            fcntl.fcntl(hangup, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
             for folder in self._group.folders:
                 (folder / "cgroup.procs").write_text("0", encoding="ascii")
             for name, value in limits.items():
                 limit(name, value)
 
-        return subprocess.Popen(
-            argv,
-            stdin=descriptors[0],
-            stdout=descriptors[1],
-            stderr=descriptors[1],
-            cwd=root,
-            env=environment,
-            start_new_session=True,
-            preexec_fn=prepare,  # noqa: PLW1509 (it only writes files and sets limits)
-            pass_fds=() if answers is None else (answers,),
-        )
+        try:
+            return subprocess.Popen(
+                argv,
+                stdin=descriptors[0],
+                stdout=descriptors[1],
+                stderr=descriptors[1],
+                cwd=root,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=prepare,  # noqa: PLW1509 (it only writes files and sets limits)
+                pass_fds=(hangup,) if answers is None else (hangup, answers),
+            )
+        finally:
+            os.close(hangup)
 
     def _kill(self, process: subprocess.Popen[bytes]) -> None:
         """End a process and what it has started, as far as that can be found."""
@@ -216,7 +236,9 @@ class ProcessSandbox(ShellSandbox):
         self._release()
 
 
-def _release(group: ControlGroup, folder: Path) -> None:
+def _release(hangup: tuple[int, int], group: ControlGroup, folder: Path) -> None:
+    for descriptor in hangup:
+        os.close(descriptor)
     group.close()
     remove(folder)
 

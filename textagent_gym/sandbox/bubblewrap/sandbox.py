@@ -18,6 +18,7 @@ import contextlib
 import json
 import logging
 import os
+import platform
 import secrets
 import shutil
 import socket
@@ -32,7 +33,7 @@ from typing import Any
 from textagent_gym.errors import MissingDependencyError
 from textagent_gym.files import cache_folder
 from textagent_gym.sandbox import changes
-from textagent_gym.sandbox.base import ROOT, Changes, Limits, Question, SandboxError, TreeChanges
+from textagent_gym.sandbox.base import ROOT, Changes, Limits, Question, SandboxError, TreeChanges, filter_for
 from textagent_gym.sandbox.bubblewrap import mounts, processes, supervisor
 from textagent_gym.sandbox.bubblewrap.system import system
 from textagent_gym.sandbox.bundle import bundle
@@ -40,6 +41,7 @@ from textagent_gym.sandbox.changes import BY_NAME, ReadingOrder
 from textagent_gym.sandbox.limits import ControlGroup, resource_limits
 from textagent_gym.sandbox.messages import ask_once, wait_until_ready
 from textagent_gym.sandbox.registry import refuse_image, register_sandbox
+from textagent_gym.sandbox.seccomp import SHELL_FAMILIES
 from textagent_gym.sandbox.shell import Shell, ShellSandbox
 from textagent_gym.sandbox.toolbox import EXECUTABLE, TOOLS, Toolbox, packages_folder, variables
 
@@ -205,7 +207,7 @@ class BubblewrapSandbox(ShellSandbox):
     def __init__(self, limits: Limits | None = None, toolbox: Toolbox | None = None) -> None:
         super().__init__(limits, toolbox)
         bwrap, tools = find_bwrap(), packages_folder(self.toolbox)
-        self._filter = self.filter.hex()
+        self._box_filter = filter_for(platform.machine(), SHELL_FAMILIES).hex()
         self._supervisor = _start_supervisor()
         self._groups = {name: ControlGroup(self.limits) for name in ("agent", "grader")}
         # Also runs where nobody calls `close`.
@@ -265,7 +267,7 @@ class BubblewrapSandbox(ShellSandbox):
             "argv": argv,
             "group": group,
             "limits": resource_limits(self.limits, grouped=bool(self._groups[group].folders)),
-            "filter": self._filter,
+            "filter": self._box_filter,
         }
         return int(self._supervisor.ask("spawn", descriptors, **request)["pid"])
 
@@ -334,9 +336,12 @@ class BubblewrapSandbox(ShellSandbox):
             self._grader = self._start_grader(program)
         with _in_memory(question.files) as descriptor:
             self._supervisor.ask("question", [descriptor], **self._space)
-        answer = ask_once(self._grader.stdin, self._grader.answers, question)
-        if answer is None:
-            self._end_grader()
+        answer = None
+        try:
+            answer = ask_once(self._grader.stdin, self._grader.answers, question)
+        finally:
+            if answer is None:  # Also where the caller is interrupted.
+                self._end_grader()
         return answer
 
     def _start_grader(self, program: Path) -> _Grader:
@@ -350,7 +355,7 @@ class BubblewrapSandbox(ShellSandbox):
             *_binds({"box/tree": ROOT, "box/tmp": "/tmp", "box/shm": "/dev/shm"}),
             *("--ro-bind", f"{supervisor.PLACE}/program.py", _PROGRAM, "--chdir", "/"),
             *_setenv(variables(self.toolbox, {}, home=_HOME, tools=TOOLS)),
-            "--", str(EXECUTABLE), "-P", _PROGRAM, str(processes.ANSWER), ROOT, self._filter,
+            "--", str(EXECUTABLE), "-P", _PROGRAM, str(processes.ANSWER), ROOT, self.filter.hex(),
         ]  # fmt: skip
         try:
             pid = self._spawn("grader", arguments, (theirs_in, silence, theirs_answer))

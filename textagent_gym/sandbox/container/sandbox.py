@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from textagent_gym.sandbox import changes, seccomp
-from textagent_gym.sandbox.base import ROOT, Changes, Limits, Question, SandboxError, TreeChanges
+from textagent_gym.sandbox.base import ROOT, Changes, Limits, Question, SandboxError, TreeChanges, filter_for
 from textagent_gym.sandbox.changes import BY_NAME, ReadingOrder
 from textagent_gym.sandbox.container.container import HOME, PYTHON, Container, Pool, Stream
 from textagent_gym.sandbox.container.engine import connect, import_docker
@@ -54,7 +54,7 @@ class ContainerSandbox(ShellSandbox):
         self._release = weakref.finalize(self, self._pool.close)
         self._container: Container | None = None
         self._is_quiet = False
-        self._filter = self.filter.hex()
+        self._shell_filter = filter_for(self._machine, seccomp.SHELL_FAMILIES).hex()
         self._environment: dict[str, str] = {}
 
     @property
@@ -85,16 +85,17 @@ class ContainerSandbox(ShellSandbox):
     @property
     def filter(self) -> bytes:
         """See `Sandbox.filter`: for the engine's machine."""
-        try:
-            return seccomp.seccomp_filter(str(self._engine.version().get("Arch")))
-        except ValueError as error:
-            raise SandboxError(str(error)) from error
+        return filter_for(self._machine, seccomp.TESTED_FAMILIES)
+
+    @property
+    def _machine(self) -> str:
+        return str(self._engine.version().get("Arch"))
 
     def _start_shell(self) -> Shell:
         assert self._container is not None
         # Of all processes, those of the agent go first where memory runs out.
         line = f"echo 900 2>/dev/null >/proc/self/oom_score_adj; cd {ROOT} 2>/dev/null; exec 2>&1; {PYTHON}"
-        argv = ["/bin/sh", "-c", line, _shell_program(), self._filter]
+        argv = ["/bin/sh", "-c", line, _shell_program(), self._shell_filter]
         stream = self._container.execute(argv, self._environment)
         return Shell(stream.stdin, stream.stdout, self.limits.output)
 
@@ -133,7 +134,11 @@ class ContainerSandbox(ShellSandbox):
             for question in questions:
                 if asked is None:
                     asked = _Asked(
-                        self._pool.take(self._image()), self._variables({}), packed, source=source, filter=self._filter
+                        self._pool.take(self._image()),
+                        self._variables({}),
+                        packed,
+                        source=source,
+                        filter=self.filter.hex(),
                     )
                 try:
                     yield asked.answer(question)

@@ -13,7 +13,9 @@ import pytest
 from textagent_gym.domains.swe.grading.hidden import witness
 from textagent_gym.domains.swe.grading.hidden.answers import Seen
 from textagent_gym.domains.swe.grading.hidden.edits import asked, learnt
+from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group
 from textagent_gym.domains.swe.grading.hidden.judge import (
+    MOST_CHANCE,
     UNKNOWN,
     UNKNOWN_RULE,
     Assessment,
@@ -95,6 +97,30 @@ def test_one_original_is_enough_to_be_paid_something() -> None:
     assert chance([variant, easy, hard, hard]) == 1.0
     assert chance([variant, hard, hard]) == pytest.approx(UNKNOWN)
     assert chance([]) == 1.0
+
+
+def exam(chances: list[float]) -> Exam:
+    """An exam of a task with a mistake for each chance."""
+    groups = tuple(Group((), each) for each in chances)
+    return Exam(groups, (), (), (), (), seconds=1.0, total=1.0)
+
+
+@pytest.mark.parametrize("mistakes", range(1, 6))
+def test_each_mistake_is_one_more_chance_to_be_paid_something(mistakes: int) -> None:
+    original = Assessment(is_original=True, is_wrong=True, odds={"a": 2.0**-14})
+    each = chance([original], mistakes)
+    assert each == max(UNKNOWN, UNKNOWN_RULE / mistakes)  # Somebody may know the right rule here alone.
+    assert exam([each] * mistakes).chance == pytest.approx(mistakes * UNKNOWN)
+    assert exam([0.5] * mistakes).chance == min(1.0, mistakes / 2)
+
+
+@pytest.mark.parametrize("mistakes", range(1, 6))
+def test_a_rule_that_nobody_has_thought_of_counts_once_per_task(mistakes: int) -> None:
+    versions = [Assessment(is_original=n == 0, is_wrong=True, odds={"unknown": UNKNOWN}) for n in range(3)]
+    each = chance(versions, mistakes)
+    assert each == UNKNOWN_RULE / mistakes == Reach(versions[:2], mistakes).chance(versions[2])
+    assert exam([each] * mistakes).chance == pytest.approx(UNKNOWN_RULE)
+    assert exam([each] * mistakes).chance < MOST_CHANCE
 
 
 def test_what_another_version_adds_is_what_both_together_are() -> None:

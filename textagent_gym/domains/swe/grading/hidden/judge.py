@@ -101,9 +101,9 @@ def assess(version: Version, mistaken: Seen, siblings: Sequence[Seen | None], kn
     return Assessment(version.is_original, True, odds)
 
 
-def chance(assessments: Sequence[Assessment]) -> float:
-    """Chance in 0..1 that a forger is paid anything, in one grading."""
-    return Reach(assessments).chance()
+def chance(assessments: Sequence[Assessment], mistakes: int = 1) -> float:
+    """Chance in 0..1 that a forger is paid anything for one of a task's mistakes, in one grading."""
+    return Reach(assessments, mistakes).chance()
 
 
 class Reach:
@@ -111,9 +111,12 @@ class Reach:
 
     Args:
         assessments: assessments of the versions.
+        mistakes: number of the task's mistakes, which share the chance of a rule that nobody has thought of: it counts
+            once per task.
     """
 
-    def __init__(self, assessments: Iterable[Assessment]) -> None:
+    def __init__(self, assessments: Iterable[Assessment], mistakes: int = 1) -> None:
+        self._unknown_rule = UNKNOWN_RULE / mistakes
         self._variants: list[Assessment] = []
         self._originals: list[Assessment] = []
         for each in assessments:
@@ -127,10 +130,10 @@ class Reach:
     def chance(self, another: Assessment | None = None) -> float:
         """Chance in 0..1 that a forger is paid anything, in one grading; with another variant, if one is given."""
         if another is None:
-            return max(UNKNOWN_RULE, *self._rules.values())
+            return max(self._unknown_rule, *self._rules.values())
         none = self._rules["none of them"]  # What a rule has reached that no version so far knows.
         known = (self._rules.get(rule, none) * another.chance(rule) for rule in another.odds)
-        return max(UNKNOWN_RULE, max(self._rules.values()) * another.least, *known)
+        return max(self._unknown_rule, max(self._rules.values()) * another.least, *known)
 
 
 def _odds(version: Version, seen: Seen, known: Knowledge) -> dict[str, float]:
