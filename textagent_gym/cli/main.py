@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -17,6 +16,7 @@ from textagent_gym.cli.export import Export
 from textagent_gym.cli.info import Info
 from textagent_gym.cli.list import List
 from textagent_gym.cli.play import Play
+from textagent_gym.cli.subcommand import subcommand
 from textagent_gym.cli.swe import Swe
 from textagent_gym.cli.verify import Verify
 
@@ -24,22 +24,17 @@ _DESCRIPTION = """Text environments with measured difficulty for language agents
 `textagent-gym COMMAND --help` explains a command; `textagent-gym --version` prints the installed version."""
 
 
-def _sub(name: str, command: type) -> Any:
-    """A sub-command with its docstring as `--help` shows it."""
-    return tyro.conf.subcommand(name, description=inspect.cleandoc(command.__doc__ or ""))
-
-
 Command = (
-    Annotated[List, _sub("list", List)]
-    | Annotated[Info, _sub("info", Info)]
-    | Annotated[Play, _sub("play", Play)]
-    | Annotated[Demos, _sub("demos", Demos)]
-    | Annotated[Eval, _sub("eval", Eval)]
-    | Annotated[Verify, _sub("verify", Verify)]
-    | Annotated[Export, _sub("export", Export)]
-    | Annotated[Swe, _sub("swe", Swe)]
-    | Annotated[Data, _sub("data", Data)]
-    | Annotated[Cache, _sub("cache", Cache)]
+    Annotated[List, subcommand("list", List)]
+    | Annotated[Info, subcommand("info", Info)]
+    | Annotated[Play, subcommand("play", Play)]
+    | Annotated[Demos, subcommand("demos", Demos)]
+    | Annotated[Eval, subcommand("eval", Eval)]
+    | Annotated[Verify, subcommand("verify", Verify)]
+    | Annotated[Export, subcommand("export", Export)]
+    | Annotated[Swe, subcommand("swe", Swe)]
+    | Annotated[Data, subcommand("data", Data)]
+    | Annotated[Cache, subcommand("cache", Cache)]
 )
 
 

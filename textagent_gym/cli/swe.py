@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from textagent_gym.cli.subcommand import subcommand
 from textagent_gym.errors import InvalidOptionError
 
 if TYPE_CHECKING:
@@ -145,18 +145,14 @@ def _check_count(count: int) -> None:
         raise InvalidOptionError(f"--count must be at least 1, got {count}")
 
 
-def _sub(name: str, command: type) -> Any:
-    return tyro.conf.subcommand(name, description=inspect.cleandoc(command.__doc__ or ""), prefix_name=False)
-
-
 @dataclass(frozen=True)
 class Swe:
     """Prepare tasks of software engineering: make them (build), fetch their packages (fetch), or export them (rows)."""
 
     work: Annotated[
-        Annotated[Build, _sub("build", Build)]
-        | Annotated[Fetch, _sub("fetch", Fetch)]
-        | Annotated[Rows, _sub("rows", Rows)],
+        Annotated[Build, subcommand("build", Build)]
+        | Annotated[Fetch, subcommand("fetch", Fetch)]
+        | Annotated[Rows, subcommand("rows", Rows)],
         tyro.conf.arg(name=""),
     ]
 
