@@ -97,9 +97,13 @@ class TaskSource(ABC, Generic[TaskT]):
             progress: called with the number of tasks finished so far.
         """
         for done, index in enumerate(indices, start=1):
-            self.task(split, index)
+            self._prepare_one(split, index)
             if progress is not None:
                 progress(done)
+
+    def _prepare_one(self, split: str, index: int) -> None:
+        """Make what playing a task reads."""
+        self.task(split, index)
 
     def export(self, task: Task, folder: Path) -> Path:
         """Write a task as the reference implementation's own file, below a folder; returns the file.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -137,19 +137,8 @@ class BuiltTasks(RepairTasks[MutantWorld]):
             hunks=built.hunks,
         )
 
-    def prepare(
-        self,
-        split: str,
-        indices: Iterable[int],
-        *,
-        workers: int | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> None:
-        """Make tasks ahead of time, one after the other, with everything that playing them reads."""
-        for done, index in enumerate(indices, start=1):
-            self.world(self.task(split, index))
-            if progress is not None:
-                progress(done)
+    def _prepare_one(self, split: str, index: int) -> None:
+        self.world(self.task(split, index))
 
     def _build(self, recipes: Recipes) -> _Built:
         package = next(package for package in self.packages if package.slug == recipes[0].package)
