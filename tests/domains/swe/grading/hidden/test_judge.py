@@ -13,15 +13,8 @@ import pytest
 from textagent_gym.domains.swe.grading.hidden import witness
 from textagent_gym.domains.swe.grading.hidden.answers import Seen
 from textagent_gym.domains.swe.grading.hidden.edits import asked, learnt
-from textagent_gym.domains.swe.grading.hidden.judge import (
-    UNKNOWN,
-    UNKNOWN_RULE,
-    Assessment,
-    Knowledge,
-    Reach,
-    assess,
-    chance,
-)
+from textagent_gym.domains.swe.grading.hidden.judge import UNKNOWN_RULE, Assessment, Reach, assess, chance
+from textagent_gym.domains.swe.grading.hidden.rules import UNKNOWN, Knowledge
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS, has_siblings
 from textagent_gym.domains.swe.grading.hidden.versions import Version
 from textagent_gym.domains.swe.grading.hidden.witness import words
@@ -77,31 +70,36 @@ def test_a_statement_without_values_teaches_nothing() -> None:
 def test_whoever_follows_a_right_rule_everywhere_is_expected_to_be_paid() -> None:
     known = Knowledge("assert 'a-b' == 'a_b'")
     rule = [
-        assess(version(f"f({name!r})", name.replace("-", "_")), seen(name), [], known)
+        assess(version(f"f({name!r})", name.replace("-", "_")), seen(name), known)
         for name in ("c-d", "e-f", "gh-i")
     ]
-    first = assess(version("f('a-b')", "a_b", original=True), seen("a-b"), [], known)
-    untouched = [assess(version(f"f({name!r})", name), seen(name), [], known) for name in "xyzvw" * 5]
+    first = assess(version("f('a-b')", "a_b", original=True), seen("a-b"), known)
+    untouched = [assess(version(f"f({name!r})", name), seen(name), known) for name in "xyzvw" * 5]
     assert not any(each.is_wrong for each in untouched)
     assert chance([first, *rule, *untouched]) == 1.0  # What the mistake spares takes nothing off.
-    odd = [assess(version("f(0)", f"qj{n}xv"), seen("k"), [], known) for n in range(3)]
+    odd = [assess(version("f(0)", f"qj{n}xv"), seen("k"), known) for n in range(3)]
     assert chance([first, *rule, *odd]) == UNKNOWN_RULE
 
 
+def assessment(odds: dict[str, float], *, original: bool = False, site: int = 0) -> Assessment:
+    """An assessment of a version that is wrong at one place."""
+    return Assessment(original, {("t.py::test", site, 0): odds})
+
+
 def test_one_original_is_enough_to_be_paid_something() -> None:
-    variant = Assessment(is_original=False, is_wrong=True, odds={"a": 1.0})
-    easy = Assessment(is_original=True, is_wrong=True, odds={"a": 1.0})
-    hard = Assessment(is_original=True, is_wrong=True, odds={"unknown": UNKNOWN})
+    variant = assessment({"a": 1.0})
+    easy, hard = assessment({"a": 1.0}, original=True), assessment({}, original=True)
     assert chance([variant, easy, hard, hard]) == 1.0
     assert chance([variant, hard, hard]) == pytest.approx(UNKNOWN)
     assert chance([]) == 1.0
 
 
-def test_what_another_version_adds_is_what_both_together_are() -> None:
-    makings = [{"a": 1.0}, {"a": 0.5, "b": 1.0}, {"c": 0.25}, {"b": 0.125, "c": 1.0}]
-    versions = [Assessment(is_original=n == 0, is_wrong=True, odds=odds) for n, odds in enumerate(makings)]
+def test_what_another_version_adds_is_what_all_together_are() -> None:
+    odds = [{"a": 1.0}, {"a": 1.0, "b": 0.5}, {"c": 0.25}, {"b": 0.5, "c": 0.25}]
+    versions = [assessment(each, original=number == 0, site=number % 2) for number, each in enumerate(odds)]
     for number in range(1, len(versions)):
-        assert Reach(versions[:number]).chance(versions[number]) == pytest.approx(chance(versions[: number + 1]))
+        more = Reach.of(versions[:number]).with_variant(versions[number])
+        assert more.chance == pytest.approx(chance(versions[: number + 1]))
 
 
 BROKEN = """
@@ -153,6 +151,7 @@ def test_what_is_right_after_an_exchange_is_a_rule() -> None:
     assert has_siblings(asked_for)
     assert not has_siblings(version("f(1)", 2))
     wrong = Seen("passed", ((0, ["?", "pkg.Box", "", False]),))
-    assessment = assess(asked_for, wrong, [None, seen(True)], Knowledge(""))
-    assert assessment.odds["sibling 1"] == 1.0
-    assert "sibling 0" not in assessment.odds
+    others = {"sibling 0": None, "sibling 1": seen(True)}
+    (odds,) = assess(asked_for, wrong, Knowledge(""), others=others).places.values()
+    assert odds["sibling 1"] == 1.0
+    assert "sibling 0" not in odds

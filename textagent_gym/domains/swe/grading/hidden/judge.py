@@ -1,64 +1,59 @@
 """The chance of somebody who is paid without a repair: computed for a forger who knows all but the right answers.
 
 The forger knows the source with its mistake, the statement, every test that can be seen, the suite's own source, and in
-the tested process the text of each probe, what the mistaken code answers to it, and which of its answers are wrong.
-Whatever it says must be right for every version with other input and for one original, which is what the least pay
-takes. It has rules that turn what it knows into answers. It is given the rule that serves it best for all versions
-together, and elsewhere one chance in ten of following another that happens to be right. An answer that no rule offers
-counts as one in a thousand, and one in ten thousand is the least chance that there is a rule for everything which
-nobody has thought of here.
+the tested process the text of each probe, what the mistaken code answers to it, also behind an exception, and which of
+its answers are wrong. Whatever it says must be right for every version with other input and for one original, which is
+what the least pay takes. That a probe has passed it can say for nothing.
+
+It has rules that turn what it knows into answers. For each place of a test function that asks something it chooses
+one, once, and follows it in all versions. It is given the rule that serves it best for all places together, and one
+chance in ten of another for each place where that is of no use. Where its rule fails in a version, it has one chance in
+ten of another that happens to be right there. An answer that no rule offers counts as one in a thousand, be it the same
+in all versions or in one, and one in ten thousand is the least chance that there is a rule for everything which nobody
+has thought of here.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import itertools
 import math
-import re
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any, Self
 
-from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Seen, value
-from textagent_gym.domains.swe.grading.hidden.edits import Edit, asked, learnt
-from textagent_gym.domains.swe.grading.hidden.versions import Version
-from textagent_gym.domains.swe.grading.hidden.witness import words
+from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Seen, Told, holds, is_true, same, value
+from textagent_gym.domains.swe.grading.hidden.continued import HOLE
+from textagent_gym.domains.swe.grading.hidden.literals import inputs
+from textagent_gym.domains.swe.grading.hidden.rules import (
+    NOTHING_SEEN,
+    UNKNOWN,
+    Knowledge,
+    Question,
+    answers,
+    exceptions,
+)
+from textagent_gym.domains.swe.grading.hidden.versions import ANYTHING, MESSAGES, Version
 
-UNKNOWN = 1e-3
-"""Chance of an answer that no rule offers."""
 UNKNOWN_RULE = 1e-4
 """Chance of a rule that nobody has thought of here, and that is right about all versions at once."""
 MOST_GRADINGS = 50
-"""Of an episode: a forger gets no more guesses than that."""
+"""Gradings of an episode: a forger gets no more guesses than that."""
 MOST_CHANCE = 0.01 / MOST_GRADINGS
 """A task is served only where the chance of a forger is below this in each grading: below 1 in 100 in an episode."""
-_MOST_GUESSES = 60  # Of one rule at one place; the n-th counts 1/n, so later ones hardly count.
-_DEEPEST_CHANGE = 3  # Levels of a list below which nothing is changed.
-_ANOTHER_RULE = 0.1  # Chance of following the right rule where it is not the one that serves best elsewhere.
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+\.?\d*")
-_EXCEPTION = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning|Exit|Iteration)\b")
+_ANOTHER_RULE = 0.1
+"""Chance of following the right rule at a place, or in a version, where it is not the best one elsewhere."""
+_AS_IT_IS = "as it is"
+_MOST_CONSTANTS = 60
+"""Constants that are tried where more than one value would be right; where one is, it is looked up among all."""
+_SEQUENCE = -1
+"""Stands for a site where the question is which sites are reached, and how often."""
 
-_LITERALS = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp)
-_NOTHING = object()
-
-Guess = Any
-"""An answer in the witness's words."""
-
-
-@dataclass(frozen=True)
-class Knowledge:
-    """What a forger knows of a task.
-
-    Attributes:
-        statement: statement of the problem.
-        visible: texts that the forger can read, above all the tests that are not hidden.
-    """
-
-    statement: str
-    visible: tuple[str, ...] = ()
+Place = tuple[str, int, int]
+"""A test function, a site in it, and a word of what is seen there."""
+Odds = Mapping[str, float]
+"""Priors of rules, by name."""
 
 
 @dataclass(frozen=True)
@@ -67,309 +62,303 @@ class Assessment:
 
     Attributes:
         is_original: whether the version is the test itself.
-        is_wrong: whether the code with the mistake answers wrongly.
-        odds: chance of each rule that could answer rightly; empty where nothing needs to be changed.
+        places: places where the code with the mistake answers wrongly, and the rules that answer rightly there; empty
+            where nothing needs to be known.
     """
 
     is_original: bool
-    is_wrong: bool
-    odds: Mapping[str, float]
+    places: Mapping[Place, Odds]
 
-    @cached_property
-    def least(self) -> float:
-        """Chance in 0..1 of a right answer for somebody whose rule elsewhere is of no use here."""
-        return max(max(self.odds.values()) * _ANOTHER_RULE, UNKNOWN) if self.is_wrong else 1.0
-
-    def chance(self, rule: str) -> float:
-        """Chance in 0..1 that somebody who follows a rule elsewhere answers this version rightly."""
-        return max(self.odds.get(rule, 0.0), self.least)
+    @property
+    def is_wrong(self) -> bool:
+        """Somebody who says what the mistaken code says, and that all has passed, is wrong."""
+        return bool(self.places)
 
 
-def assess(version: Version, mistaken: Seen, siblings: Sequence[Seen | None], known: Knowledge) -> Assessment:
+def assess(
+    version: Version, mistaken: Seen, known: Knowledge, *, others: Mapping[str, Seen | None] | None = None
+) -> Assessment:
     """What a forger can make of a version.
 
     Args:
         version: version with the right answers.
         mistaken: events that the code with the mistake makes a witness see.
-        siblings: the same where operations go another way; see the module `siblings`.
         known: knowledge of the forger.
+        others: events of the same code where the forger has it run in another way: behind exceptions, or with
+            operations done otherwise; see the modules `continued` and `siblings`.
     """
-    if version.is_right(mistaken):
-        return Assessment(version.is_original, False, {})
-    odds = _odds(version, mistaken, known)
-    odds |= {f"sibling {number}": 1.0 for number, seen in enumerate(siblings) if version.is_right(seen)}
-    return Assessment(version.is_original, True, odds)
+    runs = {"mistaken": mistaken, **{name: seen for name, seen in (others or {}).items() if seen is not None}}
+    events = {name: _by_turn(seen.events) for name, seen in runs.items()}
+    right = _by_turn(version.events)
+    wrong = {name: _wrong_words(version, right, seen) for name, seen in events.items()}
+    if any(not words and events[name].keys() == right.keys() for name, words in wrong.items() if "sibling" not in name):
+        return Assessment(version.is_original, {})
+    best = min(("mistaken", *(name for name in runs if "sibling" not in name)), key=lambda name: len(wrong[name]))
+    places: dict[Place, dict[str, float]] = {}
+    truths = _truths(version, wrong[best])
+    for site, word in sorted({(site, word) for site, _, word in wrong[best]} | truths):
+        odds = _odds(version, (site, word), right, events[best], known, is_truth=(site, word) in truths)
+        for name in runs:
+            if not any((site, word) == (each[0], each[2]) for each in wrong[name]):
+                odds[_AS_IT_IS if name == best else name] = 1.0
+        places[version.function, site, word] = odds
+    expected = list(range(len(version.sites)))
+    if [event[0] for event in version.events] != expected and events[best].keys() != right.keys():
+        sequence = tuple(event[0] for event in version.events)
+        places[version.function, _SEQUENCE, 0] = {f"always {sequence}": _ANOTHER_RULE}
+    return Assessment(version.is_original, places)
 
 
-def chance(assessments: Sequence[Assessment]) -> float:
-    """Chance in 0..1 that a forger is paid anything, in one grading."""
-    return Reach(assessments).chance()
+@dataclass(frozen=True)
+class _Reached:
+    """How far rules get at one place.
+
+    Attributes:
+        by_rule: chance, for each rule that is of use there, that it is right in all versions.
+        none: the same for a rule that no version so far knows.
+    """
+
+    by_rule: Mapping[str, float] = field(default_factory=dict)
+    none: float = 1.0
+
+    def with_odds(self, odds: Odds) -> _Reached:
+        """The same with another version."""
+        least = max(_ANOTHER_RULE * max(odds.values(), default=0.0), UNKNOWN)
+        by_rule = {rule: reached * (1.0 if rule in odds else least) for rule, reached in self.by_rule.items()}
+        by_rule |= {rule: self.none for rule in odds if rule not in by_rule}
+        none = self.none * least
+        return _Reached({rule: reached for rule, reached in by_rule.items() if reached > none}, none)
+
+
+_Table = Mapping[Place, _Reached]
 
 
 class Reach:
-    """How far each rule gets with some versions.
+    """How far a forger gets with some versions.
 
     Args:
-        assessments: assessments of the versions.
+        tables: what is reached with the variants and one of the originals, for each of these.
+        priors: priors of all rules.
     """
 
-    def __init__(self, assessments: Iterable[Assessment]) -> None:
-        self._variants: list[Assessment] = []
-        self._originals: list[Assessment] = []
-        for each in assessments:
-            (self._originals if each.is_original else self._variants).append(each)
-        rules = {rule for each in (*self._variants, *self._originals) for rule in each.odds}
-        self._rules = dict.fromkeys((*sorted(rules), "none of them"), 1.0)
-        for rule in self._rules:
-            best = max((each.chance(rule) for each in self._originals), default=1.0)
-            self._rules[rule] = best * math.prod(each.chance(rule) for each in self._variants)
+    def __init__(self, tables: Sequence[_Table], priors: Odds) -> None:
+        self._tables = tables
+        self._priors = priors
 
-    def chance(self, another: Assessment | None = None) -> float:
-        """Chance in 0..1 that a forger is paid anything, in one grading; with another variant, if one is given."""
-        if another is None:
-            return max(UNKNOWN_RULE, *self._rules.values())
-        none = self._rules["none of them"]  # What a rule has reached that no version so far knows.
-        known = (self._rules.get(rule, none) * another.chance(rule) for rule in another.odds)
-        return max(UNKNOWN_RULE, max(self._rules.values()) * another.least, *known)
+    @classmethod
+    def of(cls, assessments: Iterable[Assessment]) -> Self:
+        """That of some versions."""
+        every = list(assessments)
+        priors = {rule: prior for each in every for odds in each.places.values() for rule, prior in odds.items()}
+        variants: _Table = {}
+        for each in every:
+            variants = variants if each.is_original else _with(variants, each)
+        originals = [each for each in every if each.is_original]
+        return cls([_with(variants, each) for each in originals] or [variants], priors)
 
+    def with_variant(self, variant: Assessment) -> Reach:
+        """The same with another variant."""
+        priors = {rule: prior for odds in variant.places.values() for rule, prior in odds.items()}
+        return Reach([_with(table, variant) for table in self._tables], {**priors, **self._priors})
 
-def _odds(version: Version, seen: Seen, known: Knowledge) -> dict[str, float]:
-    """For each rule that could answer a version rightly, its chance to."""
-    places = _wrong_places(version, seen)
-    if places is None:
-        return {"unknown": UNKNOWN}
-    exceptions = list(dict.fromkeys(_EXCEPTION.findall("\n".join((known.statement, *known.visible)))))
-    per_place: list[dict[str, float]] = []
-    for place in places:
-        chances: dict[str, float] = {}
-        theirs = seen.events[place][1:] if _aligned(version, seen, place) else ()
-        for rule, guesses in _guesses(version, place, theirs, known, exceptions):
-            tried = itertools.islice(_different(guesses), _MOST_GUESSES)
-            rank = next((n for n, guess in enumerate(tried) if version.fits(place, guess)), None)
-            if rank is not None:
-                chances[rule] = max(chances.get(rule, 0.0), 1.0 / (rank + 1))
-        per_place.append(chances)
-    # Which of several truths to turn round, the forger does not know.
-    truths = [event[1] for event in seen.events if type(event[-1]) is bool or type(event[1]) is bool]
-    turned = sum(type(seen.events[place][1]) is bool for place in places if _aligned(version, seen, place))
-    hesitation = 0.5 ** min(turned, len(truths) - turned)
-    rules = {rule for chances in per_place for rule in chances}
-    result = {rule: math.prod(chances.get(rule, 0.0) for chances in per_place) for rule in rules}
-    result["a rule for each place"] = math.prod(max(chances.values(), default=UNKNOWN) for chances in per_place)
-    return {rule: max(odds * hesitation, UNKNOWN) for rule, odds in result.items() if odds > 0} or {"unknown": UNKNOWN}
+    @cached_property
+    def chance(self) -> float:
+        """Chance in 0..1 that a forger is paid anything, in one grading."""
+        return max(UNKNOWN_RULE, *(max(self._chances(table)) for table in self._tables))
 
+    @cached_property
+    def total(self) -> float:
+        """The chances of all rules together: what tells more of two variants that leave the largest as it is."""
+        return sum(sum(self._chances(table)) for table in self._tables)
 
-def _aligned(version: Version, seen: Seen, place: int) -> bool:
-    return place < len(seen.events) and seen.events[place][0] == version.events[place][0]
+    def _chances(self, table: _Table) -> list[float]:
+        """Chances of each rule that is followed wherever it is of use, and of none."""
+        elsewhere = {}
+        for place, reached in table.items():
+            others = (self._priors[rule] * each for rule, each in reached.by_rule.items())
+            as_it_is = reached.by_rule.get(_AS_IT_IS, 0.0)
+            elsewhere[place] = max(reached.none, as_it_is, _ANOTHER_RULE * max(others, default=0.0))
+        gains: dict[str, float] = {}
+        for place, reached in table.items():
+            for rule, each in reached.by_rule.items():
+                if each > elsewhere[place]:
+                    gains[rule] = gains.get(rule, self._priors[rule]) * each / elsewhere[place]
+        base = math.prod(elsewhere.values())
+        return [base, *(base * gain for gain in gains.values())]
 
 
-def _wrong_places(version: Version, seen: Seen) -> list[int] | None:
-    """The places where the mistaken code's answers are wrong; `None` where nobody could guess the end."""
-    if version.end not in ("passed", seen.end):
-        return None
-    places = []
-    for place in range(len(version.events)):
-        if not (_aligned(version, seen, place) and version.fits(place, seen.events[place][1:])):
-            places.append(place)
-    return places or [len(version.events) - 1] if version.events else None
+def _with(table: _Table, assessment: Assessment) -> _Table:
+    added = {place: table.get(place, _Reached()).with_odds(odds) for place, odds in assessment.places.items()}
+    return {**table, **added}
 
 
-def _guesses(
-    version: Version,
-    place: int,
-    theirs: Sequence[Guess],
-    known: Knowledge,
-    exceptions: Sequence[str],
-) -> Iterator[tuple[str, Iterable[list[Guess]]]]:
-    """Answers that rules offer for one place, each with the words of the whole event."""
-    event = version.events[place]
-    operator = version.sites[event[0]]
+def chance(assessments: Iterable[Assessment]) -> float:
+    """Chance in 0..1 that a forger is paid anything, in one grading."""
+    return Reach.of(assessments).chance
+
+
+_Turn = tuple[int, int]
+"""A site, and how often it has answered before."""
+_Events = Mapping[_Turn, tuple[Any, ...]]
+
+
+def _by_turn(events: Sequence[tuple[Any, ...]]) -> dict[_Turn, tuple[Any, ...]]:
+    """The words of events."""
+    turns: dict[int, int] = defaultdict(int)
+    words = {}
+    for site, *given in events:
+        words[site, turns[site]] = tuple(given)
+        turns[site] += 1
+    return words
+
+
+def _words_that_count(version: Version, site: int, words: Sequence[Any]) -> range:
+    """Indices of the words of an event that have to be right."""
+    operator = version.sites[site]
     if operator == "raises":
-        named = [_full_name(name) for name in exceptions]
-        common = ["builtins.ValueError", "builtins.TypeError", "builtins.KeyError", "builtins.IndexError"]
-        messages = [literal for literal in _literals(known.statement) if isinstance(literal, str)] or [""]
-        joined = " ".join(messages)
-        for name in dict.fromkeys((*named, *common)):
-            yield f"raise {name}", [[[name], joined]]
-        yield "raise nothing", ([[[], ""]])
-        return
-    width = (
-        1
-        if version.is_original and not operator.startswith("both") and len(event) != 2 + len(theirs)
-        else len(event) - 1
-    )
-    width = len(theirs) or width
-    if len(theirs) == 3 and operator.startswith("both"):
-        truth, left, right = theirs
-        yield "not what is compared", [[not truth, left, right]]
-        for verdict in (True, False):
-            yield f"the left side is the right one, {verdict}", [[verdict, right, right]]
-            yield f"the right side is the left one, {verdict}", [[verdict, left, left]]
-    for rule, values in _values(version, theirs, known):
-        yield rule, _fill(values, theirs, width)
+        return range(1)
+    if version.is_original and not operator.startswith("both"):
+        return range(0 if operator == "reached" else 1)
+    return range(len(words))
 
 
-def _edited(edit: Edit, each: Any) -> Any:
-    try:
-        return edit(each)
-    except Exception:  # noqa: BLE001 (an edit may be for other kinds of values)
-        return _NOTHING
+def _wrong_words(version: Version, right: _Events, seen: _Events) -> set[tuple[int, int, int]]:
+    """Sites, turns and words where what was seen is wrong."""
+    wrong = set()
+    for (site, turn), words in right.items():
+        theirs = seen.get((site, turn), ())
+        for word in _words_that_count(version, site, words):
+            if not _is_right(version, site, word, words, theirs):
+                wrong.add((site, turn, word))
+    if all(word == 0 for _, _, word in wrong):
+        return wrong
+    # The verdict of a comparison follows from its sides, for whoever has these.
+    sides = {(site, turn) for site, turn, word in wrong if word > 0}
+    return {each for each in wrong if each[2] or each[:2] not in sides or not version.sites[each[0]].startswith("both")}
 
 
-def _full_name(name: str) -> str:
-    import builtins
-
-    return f"builtins.{name}" if hasattr(builtins, name) else name
-
-
-def _fill(values: Iterable[Guess], theirs: Sequence[Guess], width: int) -> Iterator[list[Guess]]:
-    """Events in which one word after another is replaced by a guess; all of them by it, too."""
-    for guess in values:
-        for place in range(width):
-            if len(theirs) == width:
-                yield [*theirs[:place], guess, *theirs[place + 1 :]]
-        yield [guess] * width
-        if width > 1:
-            yield [True, *[guess] * (width - 1)]
+def _is_right(version: Version, site: int, word: int, words: Sequence[Any], theirs: Sequence[Any]) -> bool:
+    """One word of what was seen is right."""
+    if version.sites[site] == "raises":
+        return len(theirs) > 1 and version.raised_rightly(words, theirs)
+    return word < len(theirs) and _check(version, site, word, words)(_read(theirs[word]))
 
 
-def _values(version: Version, theirs: Sequence[Guess], known: Knowledge) -> Iterator[tuple[str, Iterable[Guess]]]:
-    """Values that rules offer in the place of others."""
-    inputs = _literals(version.text)
-    for number, each in enumerate(asked(known.statement)):
-        yield f"asked for {number}", [words(each)]
-    yield "the statement", _literals(known.statement)
-    yield "an input", inputs
-    for place in (0, 1, 2, -1):
-        for word in inputs[place : place + 1 or None]:
-            yield from _alone_and_held(f"input {place}", word)
-            with contextlib.suppress(OddWordsError):
-                for rule, near in _near(value(word)):
-                    yield from _alone_and_held(f"input {place}, {rule}", words(near))
-    yield "a table", [other for text in known.visible for other in _beside(text, tuple(map(repr, inputs)))]
-    for word in (True, False, None, "", words(0), words(1), ["l"], ["t"], ["d"], words(-1), words(2)):
-        yield f"always {word}", [word]
-    yield "a literal of a visible test", [literal for text in known.visible for literal in _literals(text)]
-    real: list[Any] = []
-    for word in theirs:
-        try:
-            real.append(value(word))
-        except OddWordsError:
+def _truths(version: Version, wrong: Iterable[tuple[int, int, int]]) -> set[tuple[int, int]]:
+    """Sites and words whose answers are truths: which of them are wrong, a forger does not know."""
+    with_wrong_sides = {site for site, _, word in wrong if word > 0}
+    return {
+        (site, word)
+        for site, *words in version.events
+        for word in _words_that_count(version, site, words)
+        if type(words[word]) is bool and not (word == 0 and site in with_wrong_sides)
+    }
+
+
+def _odds(
+    version: Version, place: tuple[int, int], right: _Events, seen: _Events, known: Knowledge, *, is_truth: bool
+) -> dict[str, float]:
+    """The rules that answer rightly at one place, each time that it is asked.
+
+    A rule for truths has to leave those that are right already: nobody sees which these are.
+    """
+    site, word = place
+    turns = [turn for number, turn in right if number == site]
+    every: list[dict[str, float]] = []
+    changed = []
+    for turn in turns:
+        words, theirs = right[site, turn], seen.get((site, turn), ())
+        if word >= len(words):
             continue
-    for number, edit in enumerate(learnt(known.statement)):
-        edited = [_edited(edit, each) for each in real]
-        yield f"learnt {number}", [words(each) for each in edited if each is not _NOTHING]
-    changed: dict[str, list[Guess]] = {}
-    for each in real:
-        for rule, near in _near(each):
-            changed.setdefault(rule, []).append(words(near))
-    yield from changed.items()
+        if not _is_right(version, site, word, words, theirs):
+            changed.append(turn)
+        elif not is_truth:
+            continue
+        if version.sites[site] == "raises":
+            every.append(_raising(version, words, theirs, known))
+            continue
+        beside = tuple(_read(each) for number, each in enumerate(theirs) if number != word)
+        mistaken = _read(theirs[word]) if word < len(theirs) else NOTHING_SEEN
+        question = Question(mistaken, beside, site, turn, len(turns), inputs(version.text))
+        expected = _read(_expected(version, site, words)[word])
+        every.append(_fitting(question, _check(version, site, word, words), expected, known))
+    odds = {rule: every[0][rule] for rule in set.intersection(*map(set, every))} if every else {}
+    if is_truth and changed:
+        odds[f"turned round at {changed}"] = max(0.5 ** min(len(changed), len(turns) - len(changed)), UNKNOWN)
+    return odds
 
 
-def _alone_and_held(rule: str, word: Guess) -> Iterator[tuple[str, Iterable[Guess]]]:
-    """A word, and lists and tuples that hold the word alone."""
-    yield from ((rule, [word]), (f"{rule}, in a list", [["l", word]]), (f"{rule}, in a tuple", [["t", word]]))
+def _fitting(question: Question, fits: Callable[[Any], bool], right: Any, known: Knowledge) -> dict[str, float]:
+    """The rules whose answers to one question are right."""
+    odds: dict[str, float] = {}
+    for rule, prior, answer in answers(question, known):
+        if odds.get(rule, 0.0) < prior and fits(answer):
+            odds[rule] = prior
+    if fits(right):
+        written = repr(right)
+        odds[f"always {written}"] = known.constants[written][0] if written in known.constants else UNKNOWN
+    for written, (prior, constant) in islice(known.constants.items(), _MOST_CONSTANTS):
+        if fits(constant):
+            odds[f"always {written}"] = max(prior, odds.get(f"always {written}", 0.0))
+    return odds
 
 
-def _near(each: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Values near one, each by a rule that could be followed everywhere."""
-    match each:
-        case bool():
-            yield "turned round", not each
-        case int() | float():
-            yield from (("turned round", -each), ("one more", each + 1), ("one less", each - 1), ("two more", each + 2))
-            yield from (("two less", each - 2), ("doubled", each * 2), ("halved", each / 2), ("nothing", 0))
-        case str():
-            yield from (("turned round", each[::-1]), ("one more", each + "s"), ("without the last", each[:-1]))
-            yield from (("without the first", each[1:]), ("small", each.lower()), ("large", each.upper()))
-            yield from (("capital", each.capitalize()), ("titled", each.title()), ("swapped", each.swapcase()))
-            yield from (
-                ("trimmed", each.strip()),
-                ("blanks", each.replace("_", " ")),
-                ("lines", each.replace("-", "_")),
-            )
-            yield from (("no blanks", each.replace(" ", "")), ("nothing", ""), ("dashes", each.replace("_", "-")))
-            yield from (("first small", each[:1].lower() + each[1:]), ("first large", each[:1].upper() + each[1:]))
-        case list() | tuple():
-            kind = type(each)
-            yield from (("turned round", each[::-1]), ("without the last", each[:-1]), ("without the first", each[1:]))
-            yield "nothing", kind()
-            with contextlib.suppress(TypeError):
-                yield "sorted", kind(sorted(each))
-            for place in (0, -1) if each and depth < _DEEPEST_CHANGE else ():
-                for rule, near in _near(each[place], depth + 1):
-                    other = list(each)
-                    other[place] = near
-                    yield f"{rule} at {place}", kind(other)
-            yield from _everywhere(each, kind) if depth < _DEEPEST_CHANGE else ()
+def _raising(version: Version, words: Sequence[Any], theirs: Sequence[Any], known: Knowledge) -> dict[str, float]:
+    """The rules that say rightly what was raised: one exception, whatever it was, or none."""
+    kinds = words[2] if version.is_original else words[0][:1]
+    was_raised = bool(theirs) and bool(theirs[0])
+    if not kinds:
+        return {"raise nothing": 1.0, **({"raise the other way": 1.0} if was_raised else {})}
+    messages = (*([theirs[1]] if len(theirs) > 1 else []), *known.messages)
+    odds = {}
+    for kind in kinds:
+        fits = any(version.raised_rightly(words, [[kind], message]) for message in messages)
+        odds[f"raise {kind}"] = exceptions(kind, known) * (1.0 if fits else UNKNOWN)
+        if fits and not was_raised:
+            odds["raise the other way"] = exceptions(kind, known)
+    return odds
 
 
-def _everywhere(each: list[Any] | tuple[Any, ...], kind: type) -> Iterator[tuple[str, Any]]:
-    """All elements changed by one rule, or the first of each of them."""
-    changed = [dict(_near(element, _DEEPEST_CHANGE - 1)) for element in each[:_MOST_GUESSES]]
-    for rule in set.intersection(*map(set, changed)) if len(changed) == len(each) > 0 else ():
-        yield f"{rule} everywhere", kind(element[rule] for element in changed)
+def _expected(version: Version, site: int, words: Sequence[Any]) -> Sequence[Any]:
+    """Words that would be right."""
+    if version.is_original and not version.sites[site].startswith("both"):
+        return words[1:] if len(words) > 1 and version.sites[site] not in ("true", "false") else words
+    return words
 
 
-@lru_cache(maxsize=256)
-def _literals(text: str) -> tuple[Guess, ...]:
-    """The literals of a text in the witness's words: as code where it parses, and by their looks."""
-    values = [_value(node) for piece in _pieces(text) for node in ast.walk(piece) if isinstance(node, _LITERALS)]
-    for quoted in _QUOTED.findall(text):
-        with contextlib.suppress(ValueError, SyntaxError):
-            values.append(ast.literal_eval(quoted))
-    return tuple(_different(words(each) for each in values if each is not _NOTHING))
+def _check(version: Version, site: int, word: int, words: Sequence[Any]) -> Callable[[Any], bool]:
+    """Whether a value would be right as one word of an event, where the others are."""
+    operator = version.sites[site]
+    ours = _read(words[word])
+    if operator == "raises":
+        return lambda theirs: False
+    if version.is_original and not operator.startswith("both"):
+        if operator in ("true", "false"):
+            return lambda theirs: is_true(theirs) == (operator == "true")
+        key = _read(words[1]) if len(words) > 1 else None
+        return lambda theirs: holds(operator, theirs, key)
+    if words[word] == ANYTHING:
+        return lambda theirs: True
+    if isinstance(ours, Told) and not ours.shown:
+        return lambda theirs: isinstance(theirs, Told) and ours.is_true is theirs.is_true
+    if operator in MESSAGES and isinstance(ours, str):
+        return lambda theirs: isinstance(theirs, str)
+    if isinstance(ours, str) or ours is None:
+        return lambda theirs: type(theirs) is type(ours) and theirs == ours
+    return lambda theirs: _is_same(ours, theirs)
 
 
-def _value(node: ast.expr) -> Any:
+def _is_same(ours: Any, theirs: Any) -> bool:
     try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, RecursionError):
-        return _NOTHING
+        return same(ours, theirs)
+    except Exception:  # noqa: BLE001 (whatever comparing values of any kind raises, they differ)
+        return False
 
 
-@lru_cache(maxsize=256)
-def _rows(text: str) -> tuple[tuple[Guess, ...], ...]:
-    """What stands together in the tables of a text."""
-    rows: list[list[Any]] = []
-    for piece in _pieces(text):
-        for node in ast.walk(piece):
-            if isinstance(node, ast.Tuple | ast.List) and 1 < len(node.elts) < 8:
-                rows.append([_value(element) for element in node.elts])
-            elif isinstance(node, ast.Dict):
-                rows += [[_value(k), _value(v)] for k, v in zip(node.keys, node.values, strict=True) if k is not None]
-            elif isinstance(node, ast.Compare | ast.Call):
-                rows.append([_value(part) for part in ast.walk(node) if isinstance(part, _LITERALS)][:8])
-    return tuple(tuple(words(each) for each in row if each is not _NOTHING) for row in rows)
-
-
-@lru_cache(maxsize=1024)
-def _beside(text: str, inputs: tuple[str, ...]) -> tuple[Guess, ...]:
-    """What stands in a row with something that is asked about."""
-    asked = set(inputs)
-    return tuple(
-        other for row in _rows(text) if asked & set(map(repr, row)) for other in row if repr(other) not in asked
-    )
-
-
-def _pieces(text: str) -> Iterator[ast.AST]:
-    """A text, or those of its lines that are code."""
+def _read(words: Any) -> Any:
+    if words == list(HOLE):
+        return NOTHING_SEEN
     try:
-        yield ast.parse(text)
-        return
-    except (SyntaxError, ValueError):
-        pass
-    for line in text.splitlines():
-        with contextlib.suppress(SyntaxError, ValueError), warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            yield ast.parse(line.strip().removeprefix("#").strip())
-
-
-def _different(values: Iterable[Any]) -> Iterator[Any]:
-    """Values without repetitions."""
-    seen = set()
-    for each in values:
-        key = repr(each)
-        if key not in seen:
-            seen.add(key)
-            yield each
+        return value(words)
+    except OddWordsError:
+        return Told("odd", "", None)
