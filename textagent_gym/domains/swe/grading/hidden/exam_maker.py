@@ -87,10 +87,10 @@ class Maker:
         """Versions of hidden tests: the originals that can be told in words, and others until nobody can guess them."""
         originals: list[tuple[_Candidate, Probe]] = []
         for test, described in self.describe(tests).items():
-            made = self._original(test, described)
-            if made is None:
+            parts = self._original(test, described)
+            if parts is None:
                 continue
-            version, probe, mistaken = made
+            version, probe, mistaken = parts
             (others,) = self._run_otherwise(version, [version.text], [version.events], [mistaken])
             original = _Candidate(version, probe, mistaken, others, assess(version, mistaken, known, others=others))
             if original.assessment.is_wrong:  # Else all that it asks is decided in the process of the tested code.

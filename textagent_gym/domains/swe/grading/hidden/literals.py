@@ -131,7 +131,7 @@ def rows(text: str) -> dict[str, tuple[Row, ...]]:
         values = tuple(each for each in row if each is not NO_LITERAL)
         for element in dict.fromkeys(map(repr, values)) if len(values) > 1 else ():
             by_element.setdefault(element, []).append(values)
-    return {element: tuple(found) for element, found in by_element.items()}
+    return {element: tuple(those_with_it) for element, those_with_it in by_element.items()}
 
 
 def _pieces(text: str) -> Iterator[ast.AST]:

@@ -68,8 +68,8 @@ class Knowledge:
     @cached_property
     def messages(self) -> tuple[str, ...]:
         """Messages that an exception could be given: all that the statement quotes, and each text of the tests."""
-        told = " ".join(each for each in literals(self.statement) if isinstance(each, str))
-        return (told, *(each for text in self.visible for each in literals(text) if isinstance(each, str)))
+        quoted = " ".join(each for each in literals(self.statement) if isinstance(each, str))
+        return (quoted, *(each for text in self.visible for each in literals(text) if isinstance(each, str)))
 
     @cached_property
     def edits(self) -> tuple[Any, ...]:
