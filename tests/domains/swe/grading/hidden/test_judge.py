@@ -14,10 +14,11 @@ import pytest
 
 from textagent_gym.domains.swe.grading.hidden import witness
 from textagent_gym.domains.swe.grading.hidden.answers import Seen
+from textagent_gym.domains.swe.grading.hidden.assessment import assess
 from textagent_gym.domains.swe.grading.hidden.continued import HOLE, continued
 from textagent_gym.domains.swe.grading.hidden.edits import asked, learnt
 from textagent_gym.domains.swe.grading.hidden.exam_maker import _as_asked, _Candidate
-from textagent_gym.domains.swe.grading.hidden.judge import UNKNOWN_RULE, Assessment, Reach, assess, chance
+from textagent_gym.domains.swe.grading.hidden.judge import UNKNOWN_RULE, Assessment, Reach, chance
 from textagent_gym.domains.swe.grading.hidden.probes import Source, make_probe
 from textagent_gym.domains.swe.grading.hidden.rules import UNKNOWN, UNNAMED_EXCEPTION, Knowledge
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS, has_siblings

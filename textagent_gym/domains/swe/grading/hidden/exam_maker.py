@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Seen, Told, holds, is_approximate, value
+from textagent_gym.domains.swe.grading.hidden.assessment import assess
 from textagent_gym.domains.swe.grading.hidden.continued import continued
 from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group, Kept, ask_probes, read_answer
-from textagent_gym.domains.swe.grading.hidden.judge import Assessment, Reach, assess, chance
+from textagent_gym.domains.swe.grading.hidden.judge import Assessment, Reach, chance
 from textagent_gym.domains.swe.grading.hidden.probes import Probe, Source, make_probe
 from textagent_gym.domains.swe.grading.hidden.rules import Knowledge
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS, has_siblings
