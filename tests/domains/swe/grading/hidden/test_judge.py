@@ -280,6 +280,14 @@ def test_a_probe_that_only_its_end_decides_asks_nothing(original: bool) -> None:
     assert not assess(asked_for, crashed, Knowledge(""), others={"continued": seen("right")}).is_wrong
 
 
+@pytest.mark.parametrize("site", ["false", "!=", "not in"])
+def test_a_place_without_an_answer_is_still_to_be_answered(site: str) -> None:
+    """Nothing is not true and not equal to what is wrong, but a forger has to say something."""
+    asked_for = Version("t::t", True, "t", "f(1)", "", False, (site,), events=((0, words("b"), words("abc")),))
+    behind = Seen("passed", ((0, list(HOLE)),))
+    assert assess(asked_for, Seen("KeyError", ()), Knowledge(""), others={"continued": behind}).is_wrong
+
+
 def test_an_input_is_counted_in_its_own_expression() -> None:
     """Other literals of the file, and of the function, stand before it."""
     text = "ROWS = [{1}]\n\ndef test_probe():\n    set_up({1})\n    witness.see(0, f({0!r}))\n"

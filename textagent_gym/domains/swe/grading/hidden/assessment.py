@@ -103,9 +103,13 @@ def _wrong_words(version: Version, right: _Events, seen: _Events) -> set[tuple[i
 
 def _is_right(version: Version, site: int, word: int, words: Sequence[Any], theirs: Sequence[Any]) -> bool:
     """One word of what was seen is right."""
+    if version.sites[site] == "reached":
+        return bool(theirs)
     if version.sites[site] == "raises":
         return len(theirs) > 1 and version.raised_rightly(words, theirs)
-    return word < len(theirs) and _check(version, site, word, words)(_read(theirs[word]))
+    if word >= len(theirs) or _read(theirs[word]) is NOTHING_SEEN:
+        return False
+    return _check(version, site, word, words)(_read(theirs[word]))
 
 
 def _truths(version: Version, wrong: Iterable[tuple[int, int, int]]) -> set[tuple[int, int]]:
