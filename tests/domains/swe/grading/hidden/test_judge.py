@@ -309,6 +309,45 @@ def test_a_row_of_a_table_is_the_input_of_its_turn() -> None:
     assert chance([assess(each, mistaken, Knowledge("")) for each in versions]) >= 0.5
 
 
+PREPARED = """
+class T:
+    def setUp(self):
+        self.box = Box('{0}')
+
+    def test_probe(self):
+        witness.see(0, f(1))
+"""
+
+
+def test_what_is_prepared_for_a_test_is_an_input() -> None:
+    names = ("ab", "cde", "fghi", "jk", "l")
+    versions = [version(PREPARED.format(name), name) for name in names]
+    assert chance([assess(each, seen("mistake"), Knowledge("")) for each in versions]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("sites", "right", "mistaken"),
+    [
+        ((0, 1), "ab", "ax"),  # Nobody sees what is right.
+        ((0, 1), "aa", "ax"),  # What is right at the second site is seen at the first.
+        ((0, 0, 0), "aab", "axb"),  # The answer of the turn before is right.
+        ((0, 0, 0), "abb", "axb"),  # That of the turn after.
+    ],
+)
+def test_what_is_seen_elsewhere_may_be_the_answer(sites: tuple[int, ...], right: str, mistaken: str) -> None:
+    versions = []
+    for number in range(6):
+        words_of = {letter: f"{letter}{number * 7}{letter}" for letter in "abx"}
+        answers, wrong = (
+            tuple((site, words_of[letter]) for site, letter in zip(sites, letters, strict=True))
+            for letters in (right, mistaken)
+        )
+        one = Version("t::t", False, "t", "witness.see(0, f())", "", False, ("==",) * 2, events=answers)
+        versions.append((one, Seen("passed", wrong)))
+    is_elsewhere = right != "ab"
+    assert (chance([assess(*each, Knowledge("")) for each in versions]) == 1.0) == is_elsewhere
+
+
 def test_a_constant_is_guessed_once_for_all_versions() -> None:
     """As many versions as one likes tell no more than the first, if what is right is always the same."""
     odd = "an answer that stands nowhere"

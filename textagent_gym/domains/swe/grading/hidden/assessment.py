@@ -23,6 +23,8 @@ from textagent_gym.domains.swe.grading.hidden.versions import ANYTHING, MESSAGES
 
 _MOST_CONSTANTS = 60
 """Constants that are tried where more than one value would be right; where one is, it is looked up among all."""
+_MOST_SITES = 20
+"""Other sites whose answers are tried at one; few tests have more, and a table of results is told otherwise."""
 _SEQUENCE = -1
 """Stands for a site where the question is which sites are reached, and how often."""
 
@@ -147,13 +149,24 @@ def _odds(
             continue
         beside = tuple(_read(each) for number, each in enumerate(theirs) if number != word)
         mistaken = _read(theirs[word]) if word < len(theirs) else NOTHING_SEEN
-        question = Question(mistaken, beside, site, turn, len(turns), inputs(version.text))
+        elsewhere = _elsewhere(seen, site, turn)
+        question = Question(mistaken, beside, elsewhere, site, turn, len(turns), inputs(version.text))
         expected = _read(_expected(version, site, words)[word])
         every.append(_fitting(question, _check(version, site, word, words), expected, known))
     odds = {rule: every[0][rule] for rule in set.intersection(*map(set, every))} if every else {}
     if is_truth and changed:
         odds[f"turned round at {changed}"] = max(0.5 ** min(len(changed), len(turns) - len(changed)), UNKNOWN)
     return odds
+
+
+def _elsewhere(seen: _Events, site: int, turn: int) -> dict[str, Any]:
+    """The first answers at other sites, and those of the same site before and after."""
+    first = [(number, words) for (number, other_turn), words in seen.items() if other_turn == 0 and number != site]
+    values = {f"site {number}": _read(words[0]) for number, words in first[:_MOST_SITES] if words}
+    for name, near in (("the turn before", (site, turn - 1)), ("the turn after", (site, turn + 1))):
+        if seen.get(near):
+            values[name] = _read(seen[near][0])
+    return values
 
 
 def _fitting(question: Question, fits: Callable[[Any], bool], right: Any, known: Knowledge) -> dict[str, float]:

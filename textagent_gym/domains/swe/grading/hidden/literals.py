@@ -15,6 +15,8 @@ from textagent_gym.domains.swe.grading.hidden.probes import NAME, WITNESS
 
 Row = tuple[Any, ...]
 """Literals that stand together."""
+PREPARATIONS = ("setUp", "setUpClass", "setup_method", "setup_class")
+"""Names of the functions that prepare a test; their literals are input, too."""
 NO_LITERAL = object()
 """Stands for the value of what is not a literal."""
 _LITERALS = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp)
@@ -30,11 +32,13 @@ class Inputs:
     Attributes:
         of_site: literals of the expression that each site sees, in the order in which they stand.
         of_function: literals of the whole function.
+        of_preparation: literals of what is carried out before the function.
         tables: lists and tuples of the function, with the literals of each of their elements.
     """
 
     of_site: dict[int, Row]
     of_function: Row
+    of_preparation: Row
     tables: tuple[tuple[Row, ...], ...]
 
 
@@ -44,7 +48,7 @@ def inputs(text: str) -> Inputs:
     try:
         module = ast.parse(text)
     except (SyntaxError, ValueError):
-        return Inputs({}, (), ())
+        return Inputs({}, (), (), ())
     functions = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef) and node.name.startswith(NAME)]
     body: list[ast.AST] = [statement for function in functions for statement in function.body] or [*module.body]
     of_site: dict[int, Row] = {}
@@ -55,7 +59,8 @@ def inputs(text: str) -> Inputs:
             of_site[site] = (*of_site.get(site, ()), *literals_below(*_seen(node)))  # type: ignore[index, arg-type]
         elif isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 1:
             tables.append(tuple(literals_below(element) for element in node.elts))
-    return Inputs(of_site, literals_below(*body), tuple(tables))
+    prepared = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef) and node.name in PREPARATIONS]
+    return Inputs(of_site, literals_below(*body), literals_below(*prepared), tuple(tables))
 
 
 def _is_witness(node: ast.Call) -> bool:

@@ -84,6 +84,7 @@ class Question:
     Attributes:
         mistaken: value that the mistaken code gives; `NOTHING_SEEN` where it gives none.
         beside: values of the other words of the same answer.
+        elsewhere: values that the mistaken code gives at other sites and turns, by where that is.
         site: number of the site.
         turn: number of times that the site has answered before, as in a loop.
         turns: number of times that the site answers.
@@ -92,6 +93,7 @@ class Question:
 
     mistaken: Any
     beside: tuple[Any, ...]
+    elsewhere: Mapping[str, Any]
     site: int
     turn: int
     turns: int
@@ -111,10 +113,13 @@ def answers(question: Question, known: Knowledge) -> Iterator[Answer]:
     for place, value in enumerate(question.beside):
         yield f"word {place} beside it", 1.0, value
         yield from ((f"word {place} beside it, {rule}", 1.0, changed) for rule, changed in near(value))
+    for place_elsewhere, value in question.elsewhere.items():
+        yield f"what is seen at {place_elsewhere}", 1.0, value
     by_place = {
         "of the expression": question.inputs.of_site.get(question.site, ()),
         "of the function": question.inputs.of_function,
         "of its turn": _of_turn(question),
+        "of what is prepared": question.inputs.of_preparation,
     }
     for which, given in by_place.items():
         yield from _from_inputs(which, given, question.mistaken, known)

@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from textagent_gym.domains.swe.grading.hidden.literals import PREPARATIONS
 from textagent_gym.domains.swe.grading.hidden.probes import NAME, WITNESS, Probe, bodies
 
 _TOKEN = re.compile(r"[A-Za-z]{2,}|\d+")
@@ -86,8 +87,7 @@ def _inputs(probe: Probe) -> list[ast.Constant]:
     prepared = [probe.function]
     for node in probe.module.body:
         if isinstance(node, ast.ClassDef) and node.name == probe.owner:
-            names = ("setUp", "setUpClass", "setup_method", "setup_class")
-            prepared += [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name in names]
+            prepared += [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name in PREPARATIONS]
     return [constant for each in prepared for constant in _literals(each)]
 
 
