@@ -36,7 +36,7 @@ _TEXTS: Mapping[str, Callable[[str], Any]] = {
     "first small": lambda text: text[:1].lower() + text[1:],
     "first large": lambda text: text[:1].upper() + text[1:],
     "words": str.split,
-    "lines of it": str.splitlines,
+    "split in lines": str.splitlines,
     "a number": int,
     "bytes": str.encode,
 }
