@@ -28,9 +28,11 @@ from rich.console import Console
 from rich.table import Table
 
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.sandbox import SandboxError, make_sandbox
-from textagent_gym.sandbox.base import ROOT, copy_layers, pack
+from textagent_gym.sandbox.base import ROOT
 from textagent_gym.sandbox.container import connect, prepared, present
+from textagent_gym.sandbox.layers import copy_layers, pack
 
 COMMANDS = ("ls", "git status --short", "grep -rn 'def ' . | head -5", "git log --oneline | head -3")
 
@@ -104,7 +106,7 @@ def plain(world: MutantWorld) -> None:
 def container(world: MutantWorld) -> None:
     """An episode in a fresh container."""
     engine = connect("docker")
-    image = prepared(engine, present(engine, os.environ["TEXTAGENT_SWE_IMAGE"]))
+    image = prepared(engine, present(engine, os.environ["TEXTAGENT_SWE_IMAGE"]), TOOLBOX)
     environment = {**variables(world), "PYTHONPATH": f"{variables(world)['PYTHONPATH']}:/opt/textagent/packages"}
     box = engine.containers.run(image, ["sleep", "600"], detach=True, network_mode="none", environment=environment)
     try:

@@ -25,6 +25,7 @@ from textagent_gym.domains.swe.grading.hidden import continued, edits, probes
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS
 from textagent_gym.domains.swe.mutants.packages import PACKAGES
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.errors import UnknownTaskError
 from textagent_gym.sandbox import Sandbox, make_sandbox
 
@@ -310,7 +311,7 @@ class Config:
 def main(config: Config) -> None:
     """Play all tasks of the packages."""
     console = Console()
-    sandbox = make_sandbox()
+    sandbox = make_sandbox(toolbox=TOOLBOX)
     table = Table("package", "tasks", "repair paid", "unchanged paid", "forgeries tried", "paid", "largest chance")
     chances: list[float] = []
     try:

@@ -17,7 +17,7 @@ import gymnasium
 from rich.console import Console
 from rich.table import Table
 
-from textagent_gym.domains.textworld import generator
+from textagent_gym.domains.textworld.generation import draw_as_made, textworld_generator
 from textagent_gym.domains.textworld.specs import make_spec
 
 SIZES = ((2, 3, 4), (4, 6, 8), (8, 12, 12))
@@ -54,9 +54,8 @@ def main() -> None:
         for rooms, objects, length in SIZES:
             home = Path(folder, f"w{rooms}-o{objects}-q{length}")
             home.mkdir()
-            with generator.quick_upstream():
-                spec = make_spec(rooms=rooms, objects=objects, quest_length=length)
-                game = generator._guide_game(spec, 1)
+            with textworld_generator():
+                game = draw_as_made(make_spec(rooms=rooms, objects=objects, quest_length=length), 1)
                 options = textworld.GameOptions()
                 options.path = str(home / "game.z8")
                 story = textworld.generator.compile_game(game, options)

@@ -553,3 +553,24 @@ def test_an_observation_too_long_for_the_space_is_cut_in_the_middle(monkeypatch:
     assert observation[0] == "a"
     assert observation[-1] == "b"
     assert "characters left out" in observation
+
+
+def test_the_oracles_action_in_info_begins_its_plan() -> None:
+    env = LightsEnv(6, infos=("oracle_action",))
+    _, info = env.reset(options=HARD)
+    plan = env.oracle()
+    assert len(set(plan)) > 1
+    for action in plan:
+        assert info["oracle_action"] == action
+        info = env.step(action)[4]
+    assert info["oracle_action"] is None
+
+
+def test_a_person_sees_every_observation_also_that_of_a_world_that_broke(capsys: pytest.CaptureFixture[str]) -> None:
+    env = FrailEnv(render_mode="human")
+    shown = [env.reset(seed=0)[0], env.step("up")[0], env.step("raise")[0]]
+    assert capsys.readouterr().out.splitlines() == shown
+    text = FrailEnv(render_mode="ansi")
+    text.reset(seed=0)
+    assert text.render() == "Climb."
+    assert capsys.readouterr().out == ""

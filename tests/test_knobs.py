@@ -225,6 +225,14 @@ def test_the_table_shows_what_a_registered_id_is_made_with() -> None:
     assert knob_table(object) == ""
 
 
+def test_a_world_of_one_knob_has_a_table() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Single(Options):
+        size: int = knob(3, "a size")
+
+    assert knob_table(Single).splitlines()[2:] == ["| `size` | a whole number | 3 | a size |"]
+
+
 def test_every_meaning_stands_alone() -> None:
     for options in DECLARED:
         for each in options.knobs():

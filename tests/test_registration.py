@@ -138,9 +138,10 @@ def test_trainers_without_their_extra_say_what_to_install(program: str) -> None:
 def test_a_sandbox_whose_package_is_missing_says_what_to_install(
     sandbox: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from textagent_gym.sandbox import container, make_sandbox
+    from textagent_gym.sandbox import make_sandbox
+    from textagent_gym.sandbox.container import engine
 
-    container._connect.cache_clear()  # An engine that was found before would be used.
+    engine._connect.cache_clear()  # An engine that was found before would be used.
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingDependencyError, match=rf"textagent-gym\[{extra}\]"):
         make_sandbox(sandbox)

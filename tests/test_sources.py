@@ -107,6 +107,28 @@ def test_a_listed_task_is_found_in_its_split() -> None:
     assert source.task("train", np.int64(1)) == source.find("Few/b")  # type: ignore[arg-type]
 
 
+def test_an_unknown_task_is_told_in_whole_sentences() -> None:
+    class NamelessTasks(FewTasks):
+        def _advice(self) -> str:
+            return ""
+
+    for source, message in (
+        (FewTasks(), "task 'x' does not exist here. Ids are Few/<letter>."),
+        (NamelessTasks(), "task 'x' does not exist here."),
+    ):
+        with pytest.raises(UnknownTaskError) as error:
+            source.find("x")
+        assert str(error.value) == message
+
+
+def test_worlds_that_are_not_kept_are_prepared_where_they_are_asked_for() -> None:
+    for source in (FewTasks(), LightsTasks(LightsOptions())):
+        told: list[int] = []
+        source.prepare("train", [1, 0])
+        source.prepare("train", [1, 0], progress=told.append)
+        assert told == [1, 2]
+
+
 @pytest.mark.parametrize("name", ["lights", "rooms", "textworld"])
 def test_an_id_leads_to_one_task_and_its_world(name: str) -> None:
     source = SOURCES[name]()

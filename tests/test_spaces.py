@@ -31,7 +31,10 @@ def test_every_string_survives_shared_memory(texts: list[str]) -> None:
     memory = create_shared_memory(SPACE, n=3, ctx=multiprocessing)
     for index, text in enumerate(texts):
         write_to_shared_memory(SPACE, index, text, memory)
-    assert tuple(read_from_shared_memory(SPACE, memory, n=3)) == tuple(texts)
+    view = read_from_shared_memory(SPACE, memory, n=3)
+    assert tuple(view) == tuple(texts)
+    assert len(view) == 3
+    assert view[1:] == tuple(texts[1:])
 
 
 def test_samples_are_in_the_space_and_follow_the_seed() -> None:

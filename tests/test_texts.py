@@ -27,8 +27,16 @@ def test_words_are_kept_up_to_the_limit(text: str, limit: int) -> None:
         return len(text.split())
 
     cut = cut_middle(text, limit, count, "words")
-    head, notice, tail = cut.partition("\n[... ")
-    assert not notice or count(head) + count(tail.partition("...]\n")[2]) <= limit
+    head, notice, rest = cut.partition("\n[... ")
+    if not notice:
+        assert cut == text
+        return
+    tail = rest.partition("...]\n")[2]
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    # One character more, and an end has more than its half; of an odd number the beginning has the larger one.
+    assert count(head) <= (limit + 1) // 2 < count(text[: len(head) + 1])
+    assert count(tail) <= limit // 2 < count(text[len(text) - len(tail) - 1 :])
 
 
 def test_lines_that_are_left_out_are_counted_where_that_is_asked_for() -> None:

@@ -150,7 +150,7 @@ SWE = World(
     packages=("pytest",),
     extra="swe",
     modules=("pytest",),
-    cache=("swe",),
+    cache=("swe", "sandbox"),
     local_options=("recipes", "limits"),
     nondeterministic=True,
 )
@@ -174,7 +174,7 @@ SWE_ROWS = World(
     packages=("pytest", "swebench", "datasets"),
     extra="swebench",
     modules=("swebench",),
-    cache=("swe",),
+    cache=("swe", "sandbox"),
     local_options=("rows", "limits"),
     nondeterministic=True,
 )

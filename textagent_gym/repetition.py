@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-_IN_A_ROW = 30  # Tasks without anything new before a split counts as small: less than about 1/30 of its draws is new.
+IN_A_ROW = 30
+"""Tasks without anything new before a split counts as small: less than about 1/30 of its draws is new."""
 _WATCHED = 10_000  # Tasks after which nobody watches any more.
 
 
@@ -53,11 +54,11 @@ class RepetitionWatch:
         text = content()
         self._repeats[split] = repeats + 1 if text in contents or repeats < 0 else 0
         contents.add(text)
-        if self._repeats[split] == _IN_A_ROW:
+        if self._repeats[split] == IN_A_ROW:
             self._repeats[split] = -(10**9)  # Once is enough.
             warnings.warn(
                 f"Split {split!r} of {self._name} repeats itself: its first {len(indices)} tasks that were made are "
-                f"{len(contents)} different ones, and the last {_IN_A_ROW} brought nothing new. Ask for a larger world "
+                f"{len(contents)} different ones, and the last {IN_A_ROW} brought nothing new. Ask for a larger world "
                 f"to get more, or be content with these.",
                 RepetitionWarning,
                 stacklevel=3,

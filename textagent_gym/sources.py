@@ -59,6 +59,7 @@ class GeneratedTasks(TaskSource[Task], Generic[SpecT, WorldT]):
 
     def __init__(self, spec: SpecT) -> None:
         self.spec = spec
+        self._start = f"{self.prefix}/v{self.version}/{spec.slug}"
 
     # What a domain writes.
 
@@ -87,7 +88,7 @@ class GeneratedTasks(TaskSource[Task], Generic[SpecT, WorldT]):
 
     def address(self, split: str, index: int) -> str:
         """Id of a task."""
-        return f"{self.prefix}/v{self.version}/{self.spec.slug}/{split}/{index}"
+        return f"{self._start}/{split}/{index}"
 
     def task(self, split: str, index: int) -> Task:
         """The `index`-th task of a split; see `TaskSource.task`.
@@ -118,7 +119,7 @@ class GeneratedTasks(TaskSource[Task], Generic[SpecT, WorldT]):
                     return self.task(split, index)
         raise UnknownTaskError(
             f"task {task_id!r:.200} does not exist here: ids are "
-            f"{self.prefix}/v{self.version}/{self.spec.slug}/<split>/<index>. "
+            f"{self._start}/<split>/<index>. "
             "A task is played by an environment made with the same options and the same version of the suite."
         )
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from baselines.advantages import ADVANTAGES, GroupTooSmallError, dr_grpo, grpo, grpo_process, rloo
 from baselines.losses import aggregate, clipped, kl_k3, ppo_clip, sampled_log_probs
-from baselines.rollouts import Rollouts, join
+from baselines.rollouts import Rollouts, join, rollouts_of
+from baselines.trajectory import Trajectory, Turn
 
 RETURNS = st.lists(st.floats(-2, 2), min_size=12, max_size=12)
 ONE_TURN = np.ones(12, dtype=np.int64)
@@ -89,6 +90,12 @@ def test_log_probs_are_torchs_cross_entropy() -> None:
     assert not found[:, 0].any()
 
 
+def test_log_probs_are_those_of_sampling_at_temperature_1_unless_another_is_given() -> None:
+    logits, ids = torch.randn(2, 5, 11), torch.randint(0, 11, (2, 5))
+    expected = logits[:, :-1].log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
+    assert torch.allclose(sampled_log_probs(logits, ids)[:, 1:], expected, atol=1e-5)
+
+
 def test_the_clip_stops_the_gradient_outside_its_bounds_only() -> None:
     old = torch.zeros(1, 4)
     new = torch.tensor([[1.0, -1.0, 1.0, -1.0]], requires_grad=True)
@@ -117,6 +124,9 @@ def test_aggregations_differ_as_their_papers_say() -> None:
 def test_a_token_counts_as_clipped_where_the_clip_acts_on_it() -> None:
     new = torch.tensor([[0.0, 0.1, 0.3, -0.3]])
     assert clipped(new, torch.zeros(1, 4), clip_low=0.2, clip_high=0.2).tolist() == [[0.0, 0.0, 1.0, 1.0]]
+    bounds = torch.tensor([[0.5, 1.5]]).log()
+    assert bounds.exp().tolist() == [[0.5, 1.5]]
+    assert not clipped(bounds, torch.zeros(1, 2), clip_low=0.5, clip_high=0.5).any()
 
 
 @given(RETURNS)
@@ -132,3 +142,22 @@ def test_joined_rollouts_are_as_wide_as_the_widest() -> None:
     both = join([short, long])
     assert both.rewards.tolist() == [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
     assert both.played.tolist() == [[True, False, False], [True, True, True]]
+
+
+def test_rewards_stand_on_their_turns_or_on_the_last_tokens_of_their_actions() -> None:
+    def turn(tokens: int, reward: float) -> Turn:
+        return Turn((1, 2), tuple(range(tokens)), (0.0,) * tokens, reward, "", "")
+
+    short = Trajectory((turn(2, 5.0),), 4, terminated=True)
+    long = Trajectory((turn(1, 1.0), turn(3, 2.0)), 7)
+    turns = rollouts_of([short, long], "turn")
+    assert turns.rewards.tolist() == [[5.0, 0.0], [1.0, 2.0]]
+    assert turns.lengths.tolist() == [1, 2]
+    tokens = rollouts_of([short, long], "token")
+    assert tokens.rewards.tolist() == [[0.0, 5.0, 0.0, 0.0], [1.0, 0.0, 0.0, 2.0]]
+    assert tokens.lengths.tolist() == [2, 4]
+    for both in (turns, tokens):
+        assert both.returns.tolist() == [5.0, 3.0]
+        assert both.groups.tolist() == [4, 7]
+        assert both.terminated.tolist() == [True, False]
+        assert both.values is None

@@ -234,3 +234,24 @@ def test_a_pool_of_processes_plays_the_same_episodes(tiny: Path) -> None:
         runner.close()
     assert played[0] == played[1]
     assert [t.ids for t in played[0]] == [t.ids for t in played[2]]
+
+
+@pytest.mark.parametrize(("turns", "ends"), [(1, "cut"), (2, "terminated"), (2, "truncated")])
+def test_an_episode_overflows_only_where_its_environment_has_not_ended_it(turns: int, ends: str) -> None:
+    class Ending(World):
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+            observation, reward, _, _, info = super().step(action)
+            over = self._turn == turns
+            return observation, reward, over and ends == "terminated", over and ends == "truncated", info
+
+    runner = collector(Ending, 1)
+    [whole] = runner.collect([EpisodeRequest(0, options={"task": 0})]).trajectories if ends != "cut" else [None]
+    generator = runner._generator
+    assert isinstance(generator, Silent)
+    # The context is full as soon as the answer to the last turn has been read.
+    generator.context_length = generator.max_action_tokens + (0 if whole is None else len(whole.ids))
+    [trajectory] = runner.collect([EpisodeRequest(0, options={"task": 0})]).trajectories
+    runner.close()
+    assert len(trajectory.turns) == turns
+    assert (trajectory.terminated, trajectory.truncated) == (ends == "terminated", ends == "truncated")
+    assert trajectory.overflow == (ends == "cut")

@@ -11,7 +11,7 @@ import pytest
 from lights import LightsEnv
 
 from textagent_gym.errors import WorldBrokenError
-from textagent_gym.evaluation import evaluate, load, replay, summarize
+from textagent_gym.evaluation import demonstrate, evaluate, load, replay, summarize
 from textagent_gym.evaluation.episode import MOST_REPEATS
 
 FRAGILE = "tests/Fragile-v0"
@@ -98,3 +98,13 @@ def test_what_breaks_in_a_replay_could_not_be_checked(fragile: type[FragileEnv])
     (mismatch,) = replay(result)
     assert mismatch.episode == 0
     assert "could not be checked" in mismatch.what
+
+
+def test_a_demonstration_in_a_broken_world_says_so(fragile: type[FragileEnv]) -> None:
+    fragile.breaks = {0: 100}
+    env = gymnasium.make(FRAGILE)
+    demonstration = demonstrate(env, {"task_index": 0})
+    assert demonstration["broken"] in ("the server does not answer", "the browser has crashed")
+    assert not demonstration["success"]
+    fragile.breaks = {}
+    assert "broken" not in demonstrate(env, {"task_index": 0})

@@ -6,16 +6,19 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import pytest
 
+from textagent_gym.agents import make_agent
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import (
     EpisodeRecord,
     Evaluation,
+    Interval,
     Row,
     Transcript,
     begin,
@@ -23,6 +26,7 @@ from textagent_gym.evaluation import (
     evaluate,
     load,
     mean_interval,
+    play,
     replay,
     save,
     summarize,
@@ -54,6 +58,23 @@ def test_the_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
     assert 0.90 <= covered / 400 <= 0.99
 
 
+class Counting:
+    """Plays as `admissible-random` does, and counts its episodes."""
+
+    name = "admissible-random"
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        self._player = make_agent(self.name, env)
+        self.episodes = 0
+
+    def reset(self, seed: int) -> None:
+        self.episodes += 1
+        self._player.reset(seed)
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | None:
+        return self._player.act(observation, info)
+
+
 def record(task: str, success: bool, **fields: Any) -> EpisodeRecord:
     return EpisodeRecord(task, 0, ("a",), (float(success),), success, success, not success, **fields)
 
@@ -83,6 +104,16 @@ def test_the_score_of_worlds_that_have_one_is_summarized() -> None:
     score = summarize([record("t0", False, score=0.2), record("t1", True, score=0.8)]).score
     assert score is not None
     assert score.mean == pytest.approx(0.5)
+
+
+def test_intervals_overlap_if_they_have_a_value_in_common() -> None:
+    low, middle, high = Interval(0.1, 0.0, 0.2), Interval(0.3, 0.2, 0.5), Interval(0.7, 0.6, 0.8)
+    assert low.overlaps(middle)
+    assert middle.overlaps(low)
+    assert not low.overlaps(high)
+    assert not high.overlaps(low)
+    assert Interval(0.5, 0.0, 1.0).overlaps(middle)
+    assert middle.overlaps(Interval(0.5, 0.0, 1.0))
 
 
 def test_a_mean_without_spread_has_no_width() -> None:
@@ -232,9 +263,29 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
     assert not path.exists()
     part = tmp_path / "result.jsonl.part"
     part.write_text(part.read_text() + '{"key": "4/1", "task"')  # A kill can cut a line.
-    again = evaluate(LIGHTS, "admissible-random", tasks=5, episodes=2, path=path)
+    told: list[int] = []
+    agents: list[Counting] = []
+
+    def make(env: gymnasium.Env[str, str]) -> Counting:
+        agents.append(Counting(env))
+        return agents[0]
+
+    again = evaluate(LIGHTS, make, tasks=5, episodes=2, path=path, progress=told.append)
     assert again == evaluate(LIGHTS, "admissible-random", tasks=5, episodes=2)
+    assert agents[0].episodes == 3  # What was played before is not played again.
+    assert told == list(range(1, 11))
     assert not part.exists()
+
+
+def test_a_stopped_run_resumes_in_whatever_order_its_settings_are_written(tmp_path: Path) -> None:
+    path, kwargs = tmp_path / "result.jsonl", {"max_turns": 4, "switches": 3}
+
+    def stop(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(LIGHTS, "oracle", tasks=2, kwargs=kwargs, path=path, progress=stop)
+    assert len(evaluate(LIGHTS, "oracle", tasks=2, kwargs=dict(reversed(kwargs.items())), path=path).episodes) == 2
 
 
 @pytest.mark.parametrize(
@@ -308,3 +359,36 @@ def test_a_result_file_appears_as_a_whole(tmp_path: Path) -> None:
     )
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["r.jsonl"]
     assert json.loads((tmp_path / "deep" / "r.jsonl").read_text().splitlines()[0])["agent"] == "a"
+
+
+def test_the_smallest_evaluation_verifies(tmp_path: Path) -> None:
+    result = evaluate(LIGHTS, "oracle", tasks=1, path=tmp_path / "r.jsonl")
+    assert (result.tasks, result.repeats, len(result.episodes)) == (1, 1, 1)
+    assert replay(load(tmp_path / "r.jsonl")) == []
+
+
+@pytest.mark.parametrize("wrong", [{"tasks": 0}, {"episodes": 0}, {"tasks": -1}])
+def test_an_evaluation_of_nothing_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(InvalidOptionError, match="at least 1"):
+        evaluate(LIGHTS, "oracle", **wrong)
+
+
+def test_an_episode_is_played_with_seed_0_unless_another_is_given() -> None:
+    env = gymnasium.make(LIGHTS)
+    first, second, third = (
+        [turn.action for turn in play(env, make_agent("admissible-random", env), **seed).turns]
+        for seed in ({}, {"seed": 0}, {"seed": 1})
+    )
+    assert first == second != third
+
+
+def test_a_package_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        if package == "textagent-gym":
+            raise PackageNotFoundError(package)
+        return "1.2.3"
+
+    monkeypatch.setattr("textagent_gym.evaluation.records.version", version)
+    versions = begin(gymnasium.make(LIGHTS), "a", tasks=1).versions
+    assert "textagent-gym" not in versions
+    assert versions["gymnasium"] == "1.2.3"

@@ -6,6 +6,7 @@ import functools
 import io
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,10 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.conftest import open_sandbox
+from tests.sandbox.conftest import ENGINES, KINDS, SAFE, UNSAFE, open_sandbox
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.sandbox import (
-    SANDBOXES,
     Changes,
     Limits,
     Question,
@@ -26,9 +26,9 @@ from textagent_gym.sandbox import (
     SandboxError,
     make_sandbox,
 )
-from textagent_gym.sandbox.choose import ENGINES, SAFE
-from textagent_gym.sandbox.container import _connect, _sweep, connect, present
-from textagent_gym.sandbox.tree import decode, encode
+from textagent_gym.sandbox.changes import decode, encode
+from textagent_gym.sandbox.container import connect, present
+from textagent_gym.sandbox.container.engine import LABEL, _connect, _sweep
 
 
 @pytest.fixture
@@ -210,13 +210,14 @@ _counting = functools.cache(connect)
 
 
 def containers(engine: str) -> list[str]:
-    """Ids of this suite's containers."""
+    """Ids of this process's containers, and of those whose process has ended; other tests run at the same time."""
     _sweep(_counting(engine))  # As each new connection does: what was killed before it ran.
-    found = _counting(engine).api.containers(all=True, filters={"label": "textagent-gym"})
-    return [container["Id"] for container in found]
+    found = _counting(engine).api.containers(all=True, filters={"label": LABEL})
+    owners = {container["Id"]: int(container["Labels"][LABEL].rpartition("/")[2]) for container in found}
+    return [name for name, owner in owners.items() if owner == os.getpid() or not Path(f"/proc/{owner}").exists()]
 
 
-@pytest.mark.parametrize("name", SANDBOXES)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_closed_sandbox_leaves_nothing(
     name: str, tree: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +263,61 @@ def test_a_forgotten_sandbox_leaves_nothing_either(name: str, ending: str, tmp_p
     wait_until(is_gone)
 
 
+ENDLESS = """
+import os, sys
+os.write(int(sys.argv[1]), bytes(8))
+length = int.from_bytes(os.read(0, 8), "big")
+word = os.read(0, length)[16:].decode()
+if os.fork() == 0:
+    os.execvp("sleep", ["sleep", word])
+os.execv(sys.executable, [sys.executable, "-c", "while True: pass", word])
+"""
+"""A program that never answers, and starts another one that does not end either."""
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    return tmp_path / "endless.py"
+
+
+@pytest.mark.parametrize("name", ["process", *SAFE])
+def test_a_program_ends_with_its_caller(name: str, endless: Path) -> None:
+    open_sandbox(name).close()
+    word = f"76543.{os.getpid()}"
+    script = (
+        "from pathlib import Path\n"
+        "from textagent_gym.sandbox import Question, make_sandbox\n"
+        f"question = Question({word!r}.encode(), 100)\n"
+        f"list(make_sandbox({name!r}).ask([], {{}}, program=Path({str(endless)!r}), questions=[question]))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script]) as caller:
+        started = [f"sleep {word}", f"while True: pass {word}"]
+        wait_until(lambda: all(map(processes, started)), 60)
+        caller.kill()
+    wait_until(lambda: not any(map(processes, started)))
+
+
+@pytest.mark.parametrize("name", ["process", *SAFE])
+def test_a_program_ends_when_its_caller_is_interrupted(name: str, endless: Path) -> None:
+    box = open_sandbox(name)
+    word = f"65432.{os.getpid()}"
+    started = [f"sleep {word}", f"while True: pass {word}"]
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 6)
+        with pytest.raises(KeyboardInterrupt):
+            list(box.ask([], {}, program=endless, questions=[Question(word.encode(), 100)]))
+        wait_until(lambda: not any(map(processes, started)))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        box.close()
+
+
 def test_wrong_names_and_auto() -> None:
     with pytest.raises(InvalidOptionError, match="bubblewrap"):
         make_sandbox("prison")
@@ -292,7 +348,7 @@ def test_an_image_that_is_not_there(tree: list[Path]) -> None:
     with pytest.raises(SandboxError, match="localhost:9/no/such:image is neither here nor can it be pulled"):
         box.begin(tree, {}, image="localhost:9/no/such:image")
     box.close()
-    for name in ("bubblewrap", "process"):
+    for name in (name for name in (*SAFE, *UNSAFE) if name not in ENGINES):
         box = open_sandbox(name)
         with pytest.raises(SandboxError, match="choose 'docker' or 'podman'"):
             box.begin(tree, {}, image="some")
@@ -424,7 +480,7 @@ def test_bombs_go_off_inside(
 @pytest.mark.parametrize("name", SAFE)
 def test_limits_can_be_set(name: str, tree: list[Path]) -> None:
     open_sandbox(name).close()
-    box = make_sandbox(name, Limits(disk=8, memory=256, cpus=0.25))
+    box = open_sandbox(name, Limits(disk=8, memory=256, cpus=0.25))
     box.begin(tree, {})
     assert box.run("head -c 6M /dev/zero > a", 10).status == 0
     assert box.run("head -c 6M /dev/zero > b", 10).status != 0

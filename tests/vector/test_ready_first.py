@@ -98,6 +98,21 @@ def test_a_killed_worker_is_replaced_and_the_others_go_on() -> None:
     assert gone_within(5, [pid for pid in pids if pid])
 
 
+@pytest.mark.parametrize("action", ["look", "press black"], ids=["truncated", "terminated"])
+def test_an_episode_that_had_ended_is_not_broken_by_the_death_of_its_worker(action: str) -> None:
+    with ReadyFirstPool([env_maker("lights/Lights-v0", max_turns=1)]) as pool:
+        pool.reset(0, seed=0)
+        pool.recv()
+        pool.send(0, action)
+        last = pool.recv()
+        assert (last.truncated, last.terminated) == (action == "look", action != "look")
+        assert pool.worker_pids[0] is not None
+        os.kill(pool.worker_pids[0], signal.SIGKILL)
+        pool.send(0, "look")
+        with pytest.raises(WorkerError, match="died"):
+            pool.recv(timeout=30)
+
+
 def test_environments_that_share_a_killed_worker_are_all_truncated() -> None:
     with ReadyFirstPool([misbehaving] * 4, workers=2) as pool:
         begin(pool)

@@ -125,6 +125,8 @@ def test_methods_and_attributes_of_the_environments_are_reached(envs: InProcessV
     envs.set_attr("turn_penalty", [0.5, 0.25, 0.0])
     assert envs.step(["sing"] * 3)[1].tolist() == [-0.5, -0.25, 0.0]
     assert first[4]["turn"].tolist() == [1, 1, 1]
+    envs.set_attr("turn_penalty", 0.125)
+    assert envs.step(["sing"] * 3)[1].tolist() == [-0.125] * 3
 
 
 def test_an_ended_episode_must_be_reset_where_nothing_resets_it() -> None:

@@ -21,6 +21,7 @@ from gymnasium.envs.registration import EnvSpec, WrapperSpec, registry
 from textagent_gym import wrappers
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.registration import register_all, world_of
+from textagent_gym.sandbox import keeps_nothing_in
 
 _MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")  # "package.module:attribute", which something might import.
 _PATH = re.compile(r"[/\\~]|\.\.?[/\\]|[A-Za-z]:[/\\]")  # How a path begins, unless it is a plain name.
@@ -83,7 +84,7 @@ def _safe_kwargs(asked: EnvSpec, registered: EnvSpec, chosen: set[str]) -> tuple
         if name in chosen or registered.kwargs.get(name) == value:
             continue
         if name == "sandbox":
-            if "process" in str(value):
+            if keeps_nothing_in(str(value)):
                 raise InvalidOptionError(
                     f"the file asks for sandbox={value!r}, which keeps nothing in. Its commands run in a sandbox that "
                     f"does, or not at all. {_ADVICE.format(name='sandbox')}"

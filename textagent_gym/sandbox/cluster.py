@@ -19,27 +19,33 @@ from typing import Any
 
 from textagent_gym.errors import MissingDependencyError
 from textagent_gym.files import cache_folder, whole_folder, write_whole
-from textagent_gym.sandbox.base import (
-    Changes,
-    Limits,
-    Question,
-    Result,
-    Sandbox,
-    SandboxError,
-    TreeChanges,
-    pack,
-)
+from textagent_gym.sandbox.base import Changes, Limits, Question, Result, Sandbox, SandboxError, TreeChanges
+from textagent_gym.sandbox.changes import BY_NAME, ReadingOrder
+from textagent_gym.sandbox.layers import pack
+from textagent_gym.sandbox.registry import SandboxFactory, register_sandbox
+from textagent_gym.sandbox.toolbox import Toolbox
 
-_SECONDS = 120.0
-_CPUS = 1.0
+_SECONDS = 120.0  # Seconds for what takes no time by itself: an actor may have to be started first.
+_LONGEST_SECONDS = 3600.0  # Seconds for anything else; a large tree may be under way for minutes.
+_CPUS = 1.0  # CPUs that the cluster sets aside per sandbox: commands mostly wait for the model.
 
 
+def import_ray() -> None:
+    """Raise `MissingDependencyError` where Ray is not installed."""
+    try:
+        import ray  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError("ray", "ray") from error
+
+
+@register_sandbox("ray", wraps=True, needs=import_ray)
 class RaySandbox(Sandbox):
     """See the module, and `Sandbox` for what it does.
 
     Args:
-        kind: kind of the sandbox on the other machine.
+        inner: factory of the sandbox on the other machine.
         limits: limits on what commands may use.
+        toolbox: Python packages and variables that commands find beside the tree, copied from the other machine.
 
     Raises:
         SandboxError: there is no Ray, no machine with a free CPU, or it cannot have such a sandbox.
@@ -47,24 +53,23 @@ class RaySandbox(Sandbox):
 
     name = "ray"
 
-    def __init__(self, kind: str = "auto", limits: Limits | None = None) -> None:
-        super().__init__(limits)
-        try:
-            import ray
-        except ImportError as error:
-            raise MissingDependencyError("ray", "ray") from error
+    def __init__(self, inner: SandboxFactory, limits: Limits | None = None, toolbox: Toolbox | None = None) -> None:
+        super().__init__(limits, toolbox)
+        import_ray()
+        import ray
+
         self._ray = ray
         self._digests: dict[Path, tuple[int, str]] = {}
         try:
             if not ray.is_initialized():
                 ray.init(log_to_driver=False, configure_logging=False)
-            self._actor = ray.remote(num_cpus=_CPUS)(Host).remote(kind, self.limits)
+            self._actor = ray.remote(num_cpus=_CPUS)(Host).remote(inner, self.limits, self.toolbox)
             self._release = weakref.finalize(self, _kill, self._actor)
             self._platform: str = self._ask("platform", seconds=_SECONDS)
         except (ray.exceptions.RayError, ConnectionError, RuntimeError) as error:
             raise SandboxError(f"Ray has no sandbox for us: {error}") from error
 
-    def _ask(self, method: str, *arguments: Any, seconds: float = 3600.0) -> Any:
+    def _ask(self, method: str, *arguments: Any, seconds: float = _LONGEST_SECONDS) -> Any:
         try:
             return self._ray.get(getattr(self._actor, method).remote(*arguments), timeout=seconds)
         except self._ray.exceptions.GetTimeoutError as error:
@@ -100,18 +105,18 @@ class RaySandbox(Sandbox):
         self._ask("begin", self._sent(layers), dict(environment), image)
 
     def run(self, command: str, timeout: float) -> Result:
-        found: Result = self._ask("run", command, timeout, seconds=timeout + _SECONDS)
-        return found
+        result: Result = self._ask("run", command, timeout, seconds=timeout + _SECONDS)
+        return result
 
     @property
     def filter(self) -> bytes:
         """See `Sandbox.filter`: that of the other machine."""
-        found: bytes = self._ask("filter")
-        return found
+        program: bytes = self._ask("filter")
+        return program
 
-    def changes(self, skip: Collection[str] = ()) -> TreeChanges:
-        found: TreeChanges = self._ask("changes", tuple(skip))
-        return found
+    def changes(self, skip: Collection[str] = (), order: ReadingOrder = BY_NAME) -> TreeChanges:
+        changes: TreeChanges = self._ask("changes", tuple(skip), order)
+        return changes
 
     def ask(
         self, layers: Sequence[Path], files: Changes, *, program: Path, questions: Iterable[Question]
@@ -132,11 +137,9 @@ class RaySandbox(Sandbox):
 class Host:
     """Has a sandbox on the machine where it lives; see `RaySandbox`."""
 
-    def __init__(self, kind: str, limits: Limits) -> None:
-        from textagent_gym.sandbox.choose import make_sandbox
-
-        self._sandbox = make_sandbox(kind, limits)
-        self._folder = cache_folder() / "swe" / "layers"
+    def __init__(self, make: SandboxFactory, limits: Limits, toolbox: Toolbox) -> None:
+        self._sandbox = make(limits, toolbox)
+        self._folder = cache_folder() / "sandbox" / "layers"
         self._answers: Iterator[bytes | None] = iter(())
         self._questions: deque[Question] = deque()
 
@@ -165,9 +168,9 @@ class Host:
         """See `Sandbox.filter`."""
         return self._sandbox.filter
 
-    def changes(self, skip: Collection[str]) -> TreeChanges:
+    def changes(self, skip: Collection[str], order: ReadingOrder) -> TreeChanges:
         """See `Sandbox.changes`."""
-        return self._sandbox.changes(skip)
+        return self._sandbox.changes(skip, order)
 
     def prepare(self, layers: Sequence[str], files: Changes, program: bytes) -> None:
         """See `Sandbox.ask`; questions and answers go one by one through `answer`."""
@@ -194,14 +197,14 @@ class Host:
 
 def _look(folder: Path) -> list[tuple[str, int, int, int]]:
     """Files of a folder with what changes when they do."""
-    found = []
+    looks = []
     for path, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
             file = os.path.join(path, name)
             status = os.lstat(file)
-            found.append((os.path.relpath(file, folder), status.st_size, status.st_mtime_ns, status.st_ctime_ns))
-    return found
+            looks.append((os.path.relpath(file, folder), status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return looks
 
 
 def _kill(actor: Any) -> None:

@@ -1,4 +1,4 @@
-"""Limits on memory, processes and CPUs: control groups where this machine lets us have one, else limits a process."""
+"""Limits on memory, processes and CPUs: control groups where this machine lets us have one, else limits per process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from textagent_gym.sandbox.base import Limits
 _numbers = itertools.count()
 _CGROUPS = Path("/sys/fs/cgroup")
 _PERIOD = 100_000  # Microseconds.
-_OPTIONAL = ("memory.swap.max", "cpu.max")  # Not every machine has them, or lends them to us.
+_TCP_BUFFERS = 16 << 20
+"""Bytes that connections of a group may hold: those of some tests with a server, and no burden to a machine."""
+_OPTIONAL = (
+    "memory.swap.max",
+    "cpu.max",
+    "memory.kmem.tcp.limit_in_bytes",
+)  # Not every machine has them, or lends them to us.
 
 
 class ControlGroup:
@@ -34,7 +40,8 @@ class ControlGroup:
             return
         quota = int(limits.cpus * _PERIOD)
         wanted: dict[str, dict[str, int | str]] = {
-            "memory": {"memory.limit_in_bytes": memory},
+            # Version 1 counts the buffers of connections apart, version 2 with all other memory.
+            "memory": {"memory.limit_in_bytes": memory, "memory.kmem.tcp.limit_in_bytes": _TCP_BUFFERS},
             "pids": {"pids.max": limits.processes},
             "cpu": {"cpu.cfs_period_us": _PERIOD, "cpu.cfs_quota_us": quota},
         }
@@ -97,7 +104,7 @@ class ControlGroup:
 def resource_limits(limits: Limits, *, grouped: bool) -> dict[str, int]:
     """Limits of each process, by their names in `resource`."""
     # With 1 and not 0, the kernel does not start this machine's program for core dumps, which would be root's.
-    found = {"RLIMIT_CORE": 1, "RLIMIT_FSIZE": limits.disk << 20, "RLIMIT_NOFILE": 1024}
+    values = {"RLIMIT_CORE": 1, "RLIMIT_FSIZE": limits.disk << 20, "RLIMIT_NOFILE": 1024}
     if not grouped:
-        found |= {"RLIMIT_AS": limits.memory << 20, "RLIMIT_NPROC": limits.processes}
-    return found
+        values |= {"RLIMIT_AS": limits.memory << 20, "RLIMIT_NPROC": limits.processes}
+    return values

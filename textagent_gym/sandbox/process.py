@@ -1,8 +1,13 @@
-"""No sandbox at all: a copy of the tree, and limits a process. For agents that one trusts, such as the oracle."""
+"""No sandbox at all: a copy of the tree, and limits per process. For agents that one trusts, such as the oracle.
+
+What is started ends with its caller, however that ends: each process has one end of a pipe, whose other end the caller
+alone has, and has asked the kernel to end its process group when that is closed.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -13,24 +18,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from textagent_gym.files import cache_folder
-from textagent_gym.sandbox import tree
-from textagent_gym.sandbox.base import (
-    ROOT,
-    Changes,
-    Limits,
-    Question,
-    Shell,
-    ShellSandbox,
-    TreeChanges,
-    ask_once,
-    copy_layers,
-    no_images,
-    wait_until_ready,
-)
+from textagent_gym.sandbox.base import ROOT, Changes, Limits, Question, TreeChanges
+from textagent_gym.sandbox.bubblewrap.processes import limit
+from textagent_gym.sandbox.changes import BY_NAME, ReadingOrder, noted, noted_changes
+from textagent_gym.sandbox.layers import copy_layers
 from textagent_gym.sandbox.limits import ControlGroup, resource_limits
-from textagent_gym.sandbox.supervisor import limit
-from textagent_gym.sandbox.toolbox import EXECUTABLE, toolbox, variables
+from textagent_gym.sandbox.messages import ask_once, wait_until_ready
+from textagent_gym.sandbox.registry import refuse_image, register_sandbox
+from textagent_gym.sandbox.shell import Shell, ShellSandbox
+from textagent_gym.sandbox.toolbox import EXECUTABLE, Toolbox, packages_folder, variables
+from textagent_gym.sandbox.writing import empty, write_files
 
 _DEATH = 10.0  # Seconds for what was killed to be gone.
 
@@ -44,23 +41,30 @@ class _Program:
     answers: int
 
 
+@register_sandbox("process")
 class ProcessSandbox(ShellSandbox):
     """See the module, and `Sandbox` for what it does. Commands can reach everything that the caller can."""
 
     name = "process"
 
     @property
+    def platform(self) -> str:
+        """See `Sandbox.platform`: tests may connect here."""
+        return f"{super().platform}-connected"
+
+    @property
     def filter(self) -> bytes:
         """None: nothing is kept in."""
         return b""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        super().__init__(limits)
-        self._tools = toolbox(cache_folder() / "swe")
+    def __init__(self, limits: Limits | None = None, toolbox: Toolbox | None = None) -> None:
+        super().__init__(limits, toolbox)
+        self._tools = packages_folder(self.toolbox)
         self._group = ControlGroup(self.limits)
         self._folder = Path(tempfile.mkdtemp(prefix="textagent-"))
+        self._hangup, caller = os.pipe()
         # Also runs where nobody calls `close`.
-        self._release = weakref.finalize(self, _release, self._group, self._folder)
+        self._release = weakref.finalize(self, _release, (self._hangup, caller), self._group, self._folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: dict[str, str] = {}
         self._is_quiet = False
@@ -71,11 +75,11 @@ class ProcessSandbox(ShellSandbox):
         return self._folder / "testbed"
 
     def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
-        no_images(self.name, image)
+        refuse_image(self.name, image)
         self._end_shell()
         remove(self._root)
         copy_layers(layers, self._root)
-        self._noted = tree.noted(str(self._root))
+        self._noted = noted(str(self._root))
         self._environment = self._variables(self._root, environment)
 
     def _variables(self, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
@@ -85,8 +89,8 @@ class ProcessSandbox(ShellSandbox):
             (tools / "bin" / "python").symlink_to(EXECUTABLE)
             (tools / "packages").symlink_to(self._tools)
             (self._folder / "tmp").mkdir()
-        found = variables(environment, home=str(self._folder / "tmp"), root=ROOT, tools=str(tools))
-        return {name: value.replace(ROOT, str(root)) for name, value in found.items()}
+        values = variables(self.toolbox, environment, home=str(self._folder / "tmp"), tools=str(tools))
+        return {name: value.replace(ROOT, str(root)) for name, value in values.items()}
 
     def _start_shell(self) -> Shell:
         theirs_in, ours_in = os.pipe()
@@ -119,23 +123,32 @@ class ProcessSandbox(ShellSandbox):
             self.limits, grouped=True
         )  # The caller's own processes count, so none on their number.
 
+        # A file description of its own: the kernel notes whom to end there.
+        hangup = os.open(f"/proc/self/fd/{self._hangup}", os.O_RDONLY | os.O_NONBLOCK)
+
         def prepare() -> None:
+            fcntl.fcntl(hangup, fcntl.F_SETOWN, -os.getpgrp())
+            fcntl.fcntl(hangup, fcntl.F_SETSIG, signal.SIGKILL)
+            fcntl.fcntl(hangup, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
             for folder in self._group.folders:
                 (folder / "cgroup.procs").write_text("0", encoding="ascii")
             for name, value in limits.items():
                 limit(name, value)
 
-        return subprocess.Popen(
-            argv,
-            stdin=descriptors[0],
-            stdout=descriptors[1],
-            stderr=descriptors[1],
-            cwd=root,
-            env=environment,
-            start_new_session=True,
-            preexec_fn=prepare,  # noqa: PLW1509 (it only writes files and sets limits)
-            pass_fds=() if answers is None else (answers,),
-        )
+        try:
+            return subprocess.Popen(
+                argv,
+                stdin=descriptors[0],
+                stdout=descriptors[1],
+                stderr=descriptors[1],
+                cwd=root,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=prepare,  # noqa: PLW1509 (it only writes files and sets limits)
+                pass_fds=(hangup,) if answers is None else (hangup, answers),
+            )
+        finally:
+            os.close(hangup)
 
     def _kill(self, process: subprocess.Popen[bytes]) -> None:
         """End a process and what it has started, as far as that can be found."""
@@ -170,9 +183,9 @@ class ProcessSandbox(ShellSandbox):
             os.kill(self._process.pid, signal.SIGSTOP)
             self._kill_group({self._process.pid})
 
-    def changes(self, skip: Collection[str] = ()) -> TreeChanges:
+    def changes(self, skip: Collection[str] = (), order: ReadingOrder = BY_NAME) -> TreeChanges:
         self._quiet()
-        files, left_out = tree.noted_changes(str(self._root), self._noted, str(self._root), skip)
+        files, left_out = noted_changes(str(self._root), self._noted, str(self._root), skip=skip, order=order)
         return TreeChanges(files, tuple(left_out))
 
     def ask(
@@ -187,8 +200,8 @@ class ProcessSandbox(ShellSandbox):
             for question in questions:
                 remove(root)
                 copy_layers(layers, root)
-                tree.write_files(str(root), files)
-                tree.write_files(str(root), question.files)
+                write_files(str(root), files)
+                write_files(str(root), question.files)
                 running = running or self._start_program(program, folder, root)
                 answer = ask_once(running.stdin, running.answers, question)
                 if answer is None:
@@ -223,7 +236,9 @@ class ProcessSandbox(ShellSandbox):
         self._release()
 
 
-def _release(group: ControlGroup, folder: Path) -> None:
+def _release(hangup: tuple[int, int], group: ControlGroup, folder: Path) -> None:
+    for descriptor in hangup:
+        os.close(descriptor)
     group.close()
     remove(folder)
 
@@ -231,5 +246,5 @@ def _release(group: ControlGroup, folder: Path) -> None:
 def remove(folder: Path) -> None:
     """Remove a folder with everything in it, as far as that is possible."""
     with contextlib.suppress(OSError):
-        tree.empty(str(folder))
+        empty(str(folder))
         folder.rmdir()

@@ -2,8 +2,9 @@
 
 Denied is what no test of a library needs and what reaches beyond a tree and its processes: other processes' memory,
 keys and shared memory that outlive a process, namespaces and mounts, clocks, modules, and calls newer than this list.
-Sockets are of the families that are bound to a network namespace: the ports of VSOCK, for one, are the whole
-machine's. A denied call fails with EPERM, with ENOSYS where the C library has another way, or as if there were none.
+Sockets are of the families that are bound to a network namespace: the ports of VSOCK, for one, are the whole machine's.
+Tested code has Unix sockets alone: what TCP notes of a connection outlives its process. A denied call fails with EPERM,
+with ENOSYS where the C library has another way, or as if there were none.
 
 The filter is built here and applied by whoever starts the code; `apply` needs nothing but the standard library.
 """
@@ -20,10 +21,12 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # Where they lie in `struct secco
 _X32 = 0x40000000
 _NEWEST = 469
 """Last number of a call that was looked at for this list; Linux 6.17."""
-_NEW_NAMESPACES = 0x7E020080
+_NEW_NAMESPACES = 0x7E020080  # All flags of `clone` by the name CLONE_NEW*.
 _TERMINAL_INPUT, _TERMINAL_CONTROL = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
-_FAMILIES = (1, 2, 10, 16)
+SHELL_FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK, the same everywhere. The last tells the C library of interfaces."""
+TESTED_FAMILIES = (1,)
+"""AF_UNIX: what these sockets hold ends with the processes that have them."""
 _CORE = 4  # RLIMIT_CORE
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER_MODE = 38, 22, 2
@@ -64,16 +67,17 @@ _MISSING = {"clone3": 435, "io_uring_setup": 425, "io_uring_enter": 426, "io_uri
 """Calls that the C library, or Python, goes without; the same numbers everywhere."""
 
 
-def seccomp_filter(machine: str) -> bytes:
+def seccomp_filter(machine: str, families: tuple[int, ...]) -> bytes:
     """The filter for a kind of machine, as `struct sock_filter`s.
 
     Args:
         machine: "x86_64" or "aarch64", also by their other names.
+        families: families of the sockets that may be opened.
 
     Raises:
         ValueError: there is none for this machine.
 
-    >>> len(seccomp_filter("x86_64")) % 8
+    >>> len(seccomp_filter("x86_64", TESTED_FAMILIES)) % 8
     0
     """
     name = _ALIASES.get(machine.lower(), machine.lower())
@@ -110,7 +114,7 @@ def seccomp_filter(machine: str) -> bytes:
     wrong = [(_IF_EQUAL, 0, 1, command) for command in (_TERMINAL_INPUT, _TERMINAL_CONTROL)]
     program += _checked(number(16, 29), 1, [part for test in wrong for part in (test, _fail(errno.EPERM))])  # ioctl
     for numbers in ((41, 198), (53, 199)):  # socket, socketpair
-        program += _checked(number(*numbers), 0, _one_of(_FAMILIES, errno.EAFNOSUPPORT))
+        program += _checked(number(*numbers), 0, _one_of(families, errno.EAFNOSUPPORT))
     program += [(_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("HBBI", *instruction) for instruction in program)
 
@@ -142,6 +146,6 @@ def apply(program: bytes) -> None:
 
     libc = ctypes.CDLL(None, use_errno=True)
     text = ctypes.create_string_buffer(program, len(program))
-    found = Program(len(program) // 8, ctypes.cast(text, ctypes.c_void_p))
-    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(_SECCOMP, _FILTER_MODE, ctypes.byref(found), 0, 0):
+    prepared = Program(len(program) // 8, ctypes.cast(text, ctypes.c_void_p))
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(_SECCOMP, _FILTER_MODE, ctypes.byref(prepared), 0, 0):
         raise OSError(ctypes.get_errno(), "the kernel takes no filter of system calls")

@@ -1,4 +1,4 @@
-"""What a sandbox offers beside the repository: a Python with pytest, and nothing else that is installed here."""
+"""What a sandbox offers beside the tree: a Python with the packages that a world asks for, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from textagent_gym.errors import MissingDependencyError
-from textagent_gym.files import whole_folder
+from textagent_gym.files import cache_folder, whole_folder
 
 TOOLS = "/opt/textagent"
-"""Where the toolbox lies, in every sandbox that has a file system of its own."""
-_PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+"""Place of the toolbox, in every sandbox that has a file system of its own."""
 
 PYTHON = Path(os.path.realpath(sys.base_prefix))
 """Folder of the interpreter."""
@@ -25,17 +25,36 @@ VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 EXECUTABLE = PYTHON / "bin" / f"python{VERSION}"
 
 
-@cache
-def toolbox(parent: Path) -> Path:
-    """A folder with copies of pytest and what it needs, made below `parent` when it is first asked for.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolbox:
+    """What commands find in a sandbox beside the tree.
+
+    Attributes:
+        packages: names of distributions that can be imported, copied from this machine with nothing that they need.
+        variables: environment variables; `ROOT` in them becomes the root of the tree.
+        extra: extra of `textagent-gym` that installs the packages.
+    """
+
+    packages: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    extra: str = ""
+
+
+def packages_folder(toolbox: Toolbox) -> Path:
+    """The folder with copies of a toolbox's packages, made when it is first asked for.
 
     Raises:
-        MissingDependencyError: pytest is not installed here.
+        MissingDependencyError: one of them is not installed here.
     """
+    return _copied(toolbox.packages, toolbox.extra, cache_folder() / "sandbox")
+
+
+@cache
+def _copied(names: tuple[str, ...], extra: str, parent: Path) -> Path:
     try:
-        packages = [distribution(name) for name in _PACKAGES]
+        packages = [distribution(name) for name in names]
     except PackageNotFoundError as error:
-        raise MissingDependencyError(str(error.name), "swe") from error
+        raise MissingDependencyError(str(error.name), extra) from error
     versions = " ".join(f"{package.name}-{package.version}" for package in packages) + sys.version
     folder = parent / f"toolbox-{hashlib.sha256(versions.encode()).hexdigest()[:12]}"
     if folder.is_dir():
@@ -50,14 +69,14 @@ def toolbox(parent: Path) -> Path:
     return folder
 
 
-def variables(environment: Mapping[str, str], *, home: str, root: str, tools: str) -> dict[str, str]:
+def variables(toolbox: Toolbox, environment: Mapping[str, str], *, home: str, tools: str) -> dict[str, str]:
     """Environment variables of every command.
 
     Args:
+        toolbox: toolbox of the sandbox.
         environment: variables of the caller; they win, but for what must be importable.
         home: folder for what is temporary.
-        root: root of the tree.
-        tools: folder with `packages`, the toolbox, and with `bin/python`.
+        tools: folder with `packages`, the copies of the toolbox's packages, and with `bin/python`.
     """
     importable = [environment.get("PYTHONPATH", ""), f"{tools}/packages"]
     return {
@@ -69,10 +88,7 @@ def variables(environment: Mapping[str, str], *, home: str, root: str, tools: st
         "PAGER": "cat",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "safe.directory",
-        "GIT_CONFIG_VALUE_0": root,
+        **toolbox.variables,
         **environment,
         "PYTHONPATH": ":".join(filter(None, importable)),
     }

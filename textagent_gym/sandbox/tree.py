@@ -1,4 +1,4 @@
-"""Reads what somebody has made of a tree of files, and writes files into one, whatever has been put in the way.
+"""Reads a tree of files that somebody has made, whatever has been put in the way.
 
 Everything here is bounded, follows no link out of the tree and holds for any name, depth, mode and kind of file. It is
 sent as a text to where the tree is (see `bundle`) and runs with Python 3.8 or later and its standard library alone.
@@ -7,11 +7,10 @@ sent as a text to where the tree is (see `bundle`) and runs with Python 3.8 or l
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 
 LARGEST_FILE = 4 << 20
 """Bytes of a file; the longest module that anybody has written by hand is far from it."""
@@ -19,26 +18,20 @@ MOST_BYTES = 32 << 20
 """Bytes of all files: what the memory of the one who reads can do with."""
 MOST_NEW_FILES = 2000
 """Files that the task's tree did not have."""
-_DEEPEST = 64
-_LONGEST_PATH = 1000  # Bytes.
-_MOST_ENTRIES = 200_000
+LONGEST_PATH = 1000
+"""Bytes of a path; Linux opens none that is longer than 4,096."""
+MOST_SENTENCES = 10
+"""Sentences on what is left out: more than that, an agent does not read."""
+_DEEPEST = 64  # Folders within each other; no repository has a third of that.
+_MOST_ENTRIES = 200_000  # Names that are looked at: some seconds of reading.
 _MOST_LINKS = 40  # On the way to one file, as in Linux.
-_SECONDS = 10.0
-_SENTENCES = 10
+_SECONDS = 10.0  # For all reading: an agent's turn may wait that long.
+_MOST_UNLOCKED = 256  # Files and folders of closed modes: each is a descriptor that stays open.
+_LONGEST_SHOWN = 100  # Characters of a name in a sentence.
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def is_path(name: str) -> bool:
-    """A path of a file below a root, as this module writes them."""
-    return bool(name) and "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
-
-
-def signature(status: os.stat_result) -> tuple[int, int, int]:
-    """What changes when a file does."""
-    return (status.st_ino, status.st_size, status.st_ctime_ns)
 
 
 class Tree:
@@ -70,9 +63,9 @@ class Tree:
 
     def leave_out(self, name: str, why: str) -> None:
         """Say that something is not taken into account."""
-        if len(self.left_out) < _SENTENCES - 1:
+        if len(self.left_out) < MOST_SENTENCES - 1:
             shown = "".join(letter if letter.isprintable() else "?" for letter in name)
-            shown = shown if len(shown) <= 100 else shown[:48] + "..." + shown[-48:]
+            shown = shown if len(shown) <= _LONGEST_SHOWN else shown[:48] + "..." + shown[-48:]
             self.left_out.append(f"{shown} {why}.")
         else:
             self.more += 1
@@ -124,7 +117,7 @@ class Tree:
 
     def _unlock(self, place: int, mode: int) -> None:
         before = stat.S_IMODE(os.fstat(place).st_mode)
-        if before & mode != mode and len(self._unlocked) < 256:
+        if before & mode != mode and len(self._unlocked) < _MOST_UNLOCKED:
             os.chmod(f"/proc/self/fd/{place}", before | mode)
             self._unlocked.append((os.dup(place), before))
 
@@ -166,7 +159,7 @@ class Tree:
                         status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
                     except OSError:
                         continue
-                    if path.count("/") >= _DEEPEST or len(os.fsencode(path)) > _LONGEST_PATH:
+                    if path.count("/") >= _DEEPEST or len(os.fsencode(path)) > LONGEST_PATH:
                         self.leave_out(path, "lies too deep")
                         continue
                     if stat.S_ISDIR(status.st_mode):
@@ -259,290 +252,3 @@ class Tree:
                 os.close(place)
         except OSError:
             return None
-
-
-class Reading:
-    """Collects the changes of a tree: first what has gone, then files that the tree had, then new ones.
-
-    Args:
-        tree: tree whose content is read.
-        is_known: function that says whether the tree had a plain file at a path.
-    """
-
-    def __init__(self, tree: Tree, is_known: Callable[[str], bool]) -> None:
-        self.tree = tree
-        self.is_known = is_known
-        self.gone: set[str] = set()
-        self.plain: set[str] = set()
-        self.links: set[str] = set()
-        self.files: dict[str, bytes] = {}
-        self._bytes = 0
-        self._new = 0
-
-    def note(self, path: str, status: os.stat_result) -> None:
-        """Something has changed at a path."""
-        if stat.S_ISREG(status.st_mode):
-            self.plain.add(path)
-        elif stat.S_ISLNK(status.st_mode):
-            self.links.add(path)
-        elif not stat.S_ISDIR(status.st_mode):
-            self.tree.leave_out(path, "is not a plain file")
-
-    def finish(self) -> tuple[dict[str, bytes | None], list[str]]:
-        """The changes, and what was left out."""
-        for path in sorted(self.plain, key=lambda path: (not self.is_known(path), path)):
-            self._take(path, path)
-        for path in sorted(self.links):
-            self._follow(path, path, ())
-        found: dict[str, bytes | None] = {path: None for path in sorted(self.gone) if path not in self.files}
-        for path, content in self.files.items():
-            parents = path.split("/")[:-1]
-            if not any("/".join(parents[:count]) in self.files for count in range(1, len(parents) + 1)):
-                found[path] = content
-        return found, self.tree.sentences()
-
-    def _take(self, path: str, source: str) -> None:
-        """Take the content of a file as that of a path."""
-        known = self.is_known(path)
-        if not known and (self._new >= MOST_NEW_FILES or self.tree.is_late()):
-            self.tree.leave_out(path, "is one new file too many")
-            return
-        content = self.tree.content(source, MOST_BYTES - self._bytes)
-        if content is None:
-            return
-        self._new += not known
-        self._bytes += len(content)
-        self.files[path] = content
-
-    def _follow(self, path: str, source: str, around: tuple[str, ...]) -> None:
-        """Take what a link leads to as what lies at a path.
-
-        Args:
-            path: path at which the content appears.
-            source: path of the link.
-            around: the folders whose links are being followed.
-        """
-        found = self.tree.resolve(source)
-        if found is None:
-            self.tree.leave_out(path, "is a link to something that is not in the repository")
-            return
-        where, status = found
-        if stat.S_ISREG(status.st_mode):
-            self._take(path, where)
-            return
-        if not stat.S_ISDIR(status.st_mode):
-            self.tree.leave_out(path, "is a link to something that is not a file")
-            return
-        if not where or where in around or (source + "/").startswith(where + "/"):
-            self.tree.leave_out(path, "is a link to a folder that it lies in")
-            return
-        for inner, status in self.tree.walk(where):
-            shown = path + inner[len(where) :]
-            if len(shown) > _LONGEST_PATH or self._new >= MOST_NEW_FILES:
-                self.tree.leave_out(shown, "is one new file too many")
-                return
-            if stat.S_ISREG(status.st_mode):
-                self._take(shown, inner)
-            elif stat.S_ISLNK(status.st_mode):
-                self._follow(shown, inner, (*around, where))
-
-
-def files_below(layers: Collection[str], path: str) -> Iterator[str]:
-    """Plain files of layers at or below a path."""
-    for layer in layers:
-        top = os.path.join(layer, path)
-        if os.path.isfile(top):
-            yield path
-        for folder, _, names in os.walk(top):
-            for name in names:
-                yield os.path.relpath(os.path.join(folder, name), layer)
-
-
-def overlay_changes(
-    upper: str, merged: str, layers: Collection[str], inside: str, skip: Collection[str]
-) -> tuple[dict[str, bytes | None], list[str]]:
-    """What an overlay file system's upper side makes of its layers."""
-    changed, tree = Tree(upper, inside, skip), Tree(merged, inside, skip)
-    reading = Reading(tree, lambda path: any(os.path.isfile(os.path.join(layer, path)) for layer in layers))
-    changed.leave_out = tree.leave_out  # type: ignore[method-assign]
-
-    def hide(path: str) -> None:
-        reading.gone.update(name for name in files_below(layers, path) if not tree.is_skipped(name))
-
-    def visit(path: str, descriptor: int) -> None:
-        with contextlib.suppress(OSError):
-            if os.getxattr(descriptor, "user.overlay.opaque") == b"y":
-                hide(path)
-
-    try:
-        for path, status in changed.walk("", visit):
-            is_gone = stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
-            known = reading.is_known(path)
-            if stat.S_ISDIR(status.st_mode) and known:
-                reading.gone.add(path)
-            elif not (stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and known)):
-                hide(path)
-            if not is_gone:
-                reading.note(path, status)
-        return reading.finish()
-    finally:
-        changed.close()
-        tree.close()
-
-
-def noted(root: str) -> dict[str, tuple[int, int, int]]:
-    """Plain files and links of a tree that nobody has touched, with what changes when they do."""
-    tree = Tree(root)
-    try:
-        kinds = (stat.S_IFREG, stat.S_IFLNK)
-        return {path: signature(status) for path, status in tree.walk("") if stat.S_IFMT(status.st_mode) in kinds}
-    finally:
-        tree.close()
-
-
-def noted_changes(
-    root: str, before: Mapping[str, tuple[int, int, int]], inside: str, skip: Collection[str]
-) -> tuple[dict[str, bytes | None], list[str]]:
-    """What has become of a tree since its files and links were noted."""
-    try:
-        tree = Tree(root, inside, skip)
-    except OSError:
-        gone = [path for path in before if set(skip).isdisjoint(path.split("/"))]
-        return dict.fromkeys(gone), ["The folder of the repository is gone."]
-    reading = Reading(tree, before.__contains__)
-    try:
-        for path, known in before.items():  # First, so that nothing else can be in their way.
-            if tree.is_skipped(path):
-                continue
-            status = tree.status(path)
-            if status is not None and signature(status) == known:
-                continue
-            if status is None or not stat.S_ISREG(status.st_mode):
-                reading.gone.add(path)
-            else:
-                reading.plain.add(path)
-        for path, status in tree.walk(""):
-            if path not in before or (not stat.S_ISREG(status.st_mode) and signature(status) != before[path]):
-                reading.note(path, status)
-        return reading.finish()
-    finally:
-        tree.close()
-
-
-def encode(files: Mapping[str, bytes | None], left_out: Collection[str] = ()) -> bytes:
-    """Changes as bytes: a line of JSON, then what files contain, one after the other."""
-    lengths = {name: None if content is None else len(content) for name, content in files.items()}
-    head = json.dumps({"files": lengths, "left_out": list(left_out)})
-    return b"\n".join([head.encode(), b"".join(content for content in files.values() if content)])
-
-
-def decode(data: bytes) -> tuple[dict[str, bytes | None], list[str]]:
-    """Changes from bytes; nothing odd in them is believed."""
-    line, _, rest = data.partition(b"\n")
-    try:
-        head = json.loads(line.decode())
-        lengths, said = list(head["files"].items()), list(head["left_out"])
-    except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
-        return {}, []
-    files: dict[str, bytes | None] = {}
-    start = 0
-    for name, length in lengths:
-        if length is not None and not (type(length) is int and 0 <= length <= len(rest) - start):
-            return {}, []
-        if is_path(name):
-            files[name] = None if length is None else rest[start : start + length]
-        start += length or 0
-    return files, [sentence for sentence in said if isinstance(sentence, str)][:_SENTENCES]
-
-
-def write_files(root: str, files: Mapping[str, bytes | None]) -> None:
-    """Write files below a root that only we can change: first what goes, then what comes.
-
-    Files and links in the way of folders, and folders in the way of files, give way.
-
-    Raises:
-        ValueError: a path leads out of the tree.
-    """
-    for name in files:
-        if not is_path(name):
-            raise ValueError(f"{name!r} is no path of a file in a repository")
-    for name in (name for name, content in files.items() if content is None):
-        if not any(os.path.islink(parent) for parent in _parents(root, name)):
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-                os.unlink(os.path.join(root, name))
-    for name, content in files.items():
-        if content is None:
-            continue
-        for parent in _parents(root, name):
-            if os.path.islink(parent) or not os.path.isdir(parent):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(parent)
-                os.mkdir(parent)
-        target = os.path.join(root, name)
-        if os.path.isdir(target) and not os.path.islink(target):
-            empty(target)
-            os.rmdir(target)
-        elif os.path.islink(target):
-            os.unlink(target)
-        with open(target, "wb") as stream:
-            stream.write(content)
-
-
-def _parents(root: str, name: str) -> list[str]:
-    parts = name.split("/")[:-1]
-    return [os.path.join(root, *parts[:count]) for count in range(1, len(parts) + 1)]
-
-
-def empty(folder: str) -> None:
-    """Remove everything in a folder, whatever the modes and however deep, without following links.
-
-    Folders are moved to the top before they are emptied, so that no path is ever long.
-    """
-    count = 0
-    top = os.open(folder, _FOLDER)
-    try:
-        while True:
-            with os.scandir(top) as entries:
-                names = [entry.name for entry in entries]
-            if not names:
-                return
-            for name in names:
-                count = _remove(top, name, count)
-    finally:
-        os.close(top)
-
-
-def _remove(top: int, name: str, count: int) -> int:
-    """Remove an entry of a folder; the folders in it become entries of their own, with numbers for names."""
-    try:
-        os.unlink(name, dir_fd=top)
-        return count
-    except (IsADirectoryError, PermissionError):
-        place = os.open(name, _PLACE | os.O_DIRECTORY, dir_fd=top)
-    try:
-        os.chmod(f"/proc/self/fd/{place}", 0o700)
-        inner = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    finally:
-        os.close(place)
-    try:
-        with os.scandir(inner) as entries:
-            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-        for child, is_folder in found:
-            if not is_folder:
-                os.unlink(child, dir_fd=inner)
-                continue
-            moved = os.open(child, _PLACE, dir_fd=inner)
-            os.chmod(f"/proc/self/fd/{moved}", 0o700)  # Only then may it be moved.
-            os.close(moved)
-            while True:
-                count += 1
-                try:
-                    os.mkdir(f".{count}", dir_fd=top)  # A name that is free; an empty folder gives way.
-                    break
-                except FileExistsError:
-                    continue
-            os.rename(child, f".{count}", src_dir_fd=inner, dst_dir_fd=top)
-        os.rmdir(name, dir_fd=top)
-    finally:
-        os.close(inner)
-    return count

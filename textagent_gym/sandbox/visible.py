@@ -14,9 +14,9 @@ import zipfile
 from collections.abc import Iterator, Sequence
 
 _ELSEWHERE = ("/proc", "/sys", "/dev", "/tmp")
-_MACHINE_CODE = b"\x7fELF"
-_ARCHIVE = b"PK\x03\x04"
-_NONCE = 16
+_MACHINE_CODE = b"\x7fELF"  # How such a file begins.
+_ARCHIVE = b"PK\x03\x04"  # How a zip file begins, a wheel for one.
+_NONCE = 16  # Bytes with which a question and its answer begin.
 
 
 def files(left_out: Sequence[str]) -> Iterator[str]:
@@ -50,14 +50,14 @@ def contents(path: str) -> Iterator[bytes]:
 
 def search(texts: Sequence[bytes], root: str) -> list[str]:
     """Files beside the tree that contain one of the texts."""
-    found = []
+    matches = []
     for path in files((*_ELSEWHERE, root)):
         try:
             if any(text in content for content in contents(path) for text in texts):
-                found.append(path)
+                matches.append(path)
         except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
             continue
-    return found
+    return matches
 
 
 def main() -> None:

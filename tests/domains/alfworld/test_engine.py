@@ -145,6 +145,27 @@ def test_what_is_no_game_is_refused(games: OfficialGames, damage: dict[str, str]
         read_game({**games.read(game_id), **damage}, game_id)
 
 
+TWO_THINGS = "(objectType ?a MugType) (objectType ?b MugType) (inReceptacle ?a ?r) (inReceptacle ?b ?r)"
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "(or (holds ?x ?a) (holds ?x ?b))",
+        "(and (exists (?a) (not (holds ?x ?a))))",
+        "(and (exists (?a) (and (objectType ?a MugType) (eaten ?a))))",
+        f"(and (exists (?a ?b ?r) (and {TWO_THINGS})))",  # In no particular receptacle.
+        f"(and (exists (?a ?b ?r) (and {TWO_THINGS} (isToggled ?a))))",
+        f"(and (exists (?a ?b ?r) (and {TWO_THINGS} (receptacleType ?r DeskType) (isClean ?a))))",
+    ],
+)
+def test_a_goal_that_the_engine_does_not_know_is_refused(games: OfficialGames, goal: str) -> None:
+    content = games.read(first_of_type(games, "pick"))
+    problem = content["pddl_problem"]
+    with pytest.raises(GameFormatError, match="native engine does not know"):
+        read_game({**content, "pddl_problem": f"{problem[: problem.rindex('(:goal')]}(:goal {goal}))"}, "x")
+
+
 def test_threads_share_a_game(games: OfficialGames) -> None:
     game = game_of_type(games, "two")
     walkthrough = game.walkthrough or ()

@@ -63,11 +63,29 @@ def test_every_type_is_won_by_the_oracle_and_returns_one_at_every_density(make, 
 def test_milestones_are_reached_one_after_the_other(make) -> None:
     env = make(task_types=("heat",), reward_density="dense")
     env.reset(options={"task_index": 0})
-    progress = []
-    for command in env.unwrapped.oracle():
-        progress.append(env.step(command)[-1]["progress"])
-    assert progress == sorted(progress)
-    assert set(progress) == {0.25, 0.5, 0.75, 1.0}
+    assert progress_of(env) == [0.25, 0.5, 0.5, 0.75, 0.75, 1.0]
+
+
+def progress_of(env: gymnasium.Env[str, str]) -> list[float]:
+    """Progress after each action of the optimal plan."""
+    plan = env.unwrapped.oracle()  # type: ignore[attr-defined]
+    return [env.step(command)[-1]["progress"] for command in plan]
+
+
+def test_looking_at_something_has_milestones_for_the_thing_and_for_the_lamp(make) -> None:
+    env = make(task_types=("look",), reward_density="dense")
+    env.reset(options={"task_index": 0})
+    # The desk, on which both are; the lamp that is used; the thing that is held.
+    assert progress_of(env) == [0.5, 0.75, 1.0]
+    env.reset(options={"task_index": 0})
+    desk, lamp, thing = env.unwrapped.oracle()
+    assert [env.step(command)[-1]["progress"] for command in (desk, thing, lamp)] == [0.5, 0.75, 1.0]
+
+
+def test_the_second_of_two_things_has_the_milestones_of_the_first(make) -> None:
+    env = make(task_types=("two",), reward_density="dense")
+    env.reset(options={"task_index": 0})
+    assert progress_of(env) == pytest.approx([2 / 6, 3 / 6, 3 / 6, 4 / 6, 4 / 6, 5 / 6, 5 / 6, 1.0])
 
 
 def test_a_time_out_returns_less_than_a_win(make) -> None:

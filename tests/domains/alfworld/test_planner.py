@@ -6,14 +6,15 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from textagent_gym.domains.alfworld.data import OfficialGames
-from textagent_gym.domains.alfworld.engine import State
-from textagent_gym.domains.alfworld.game import TASK_TYPES, read_game
-from textagent_gym.domains.alfworld.planner import solve
+from textagent_gym.domains.alfworld.engine import State, bits
+from textagent_gym.domains.alfworld.game import TASK_TYPES, Game, read_game
+from textagent_gym.domains.alfworld.planner import lower_bound, solve
 from textagent_gym.domains.alfworld.tasks import official_type
 
 HOME = Path(sys.prefix, "fast-downward")
@@ -54,6 +55,47 @@ def test_a_plan_is_found_after_any_detour(games: OfficialGames) -> None:
             distance = len(plan.commands)
             if state.won:
                 assert distance == 0
+
+
+def test_hardly_more_states_than_actions_prove_a_plan_to_be_shortest(games: OfficialGames) -> None:
+    actions, bounds = 0, 0
+    for game_id in games.ids("valid_seen")[::7]:
+        state = State(read_game(games.read(game_id), game_id))
+        plan = solve(state)
+        assert plan is not None
+        proven = solve(state, budget=len(plan.commands) + 2)
+        assert proven is not None
+        assert proven.exact
+        bound = lower_bound(state)
+        assert bound is not None
+        assert len(plan.commands) - 1 <= bound <= len(plan.commands)
+        actions, bounds = actions + len(plan.commands), bounds + bound
+    assert bounds > 0.95 * actions
+
+
+def test_what_cannot_be_taken_counts_where_it_lies(games: OfficialGames) -> None:
+    two = (game_id for game_id in games.ids("valid_seen") if official_type(game_id) == "two")
+    game = next(game for game_id in two for game in [read_game(games.read(game_id), game_id)] if many_places(game))
+    (goal,) = game.goals
+    fixed, other = list(bits(goal.objects))[:2]
+    last = goal.receptacles[-1]
+    contents = [objects & ~(1 << fixed) for objects in game.contents]
+    around = [objects & ~(1 << fixed) for objects in game.around]
+    contents[last] |= 1 << fixed
+    around[game.places[last]] |= 1 << fixed
+    able = {**game.able, "pickup": game.able["pickup"] & ~(1 << fixed)}
+    pair = replace(goal, objects=1 << fixed | 1 << other)
+    state = State(replace(game, contents=tuple(contents), around=tuple(around), able=able, goals=(pair,)))
+    plan = solve(state)
+    assert plan is not None
+    for command in plan.commands:
+        assert not state.won
+        assert state.step(command) is not None
+    assert state.won
+
+
+def many_places(game: Game) -> bool:
+    return all(len(goal.receptacles) > 1 for goal in game.goals)
 
 
 def only_what_costs_a_turn(domain: str, problem: str) -> tuple[str, str]:

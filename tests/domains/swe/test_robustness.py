@@ -18,7 +18,7 @@ from textagent_gym.domains.swe.env import SWEEnv, not_counted
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.mutants.env import SWERepairEnv
 from textagent_gym.domains.swe.tools import TOOLS, command, parse
-from textagent_gym.sandbox import Changes, Result, Sandbox, SandboxError, TreeChanges
+from textagent_gym.sandbox import BY_NAME, Changes, ReadingOrder, Result, Sandbox, SandboxError, TreeChanges
 
 Make = Callable[..., gymnasium.Env[str, str]]
 
@@ -261,7 +261,7 @@ class Scripted(Sandbox):
             raise BrokenPipeError("gone")
         return Result("done", 0)
 
-    def changes(self, skip: Collection[str] = ()) -> TreeChanges:
+    def changes(self, skip: Collection[str] = (), order: ReadingOrder = BY_NAME) -> TreeChanges:
         if self.fails("changes"):
             raise SandboxError("gone")
         return TreeChanges(dict(self.files), tuple(f"big{number}.py is too large." for number in range(14)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -14,8 +15,11 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from textagent_gym.domains.textworld import planner, store
+from textagent_gym.domains.textworld import store
+from textagent_gym.domains.textworld.commands import admissible_commands
 from textagent_gym.domains.textworld.planner import Planner
+from textagent_gym.domains.textworld.search import ReducedGame
+from textagent_gym.domains.textworld.store import StoredGame
 from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.planning import Plan
 from textagent_gym.registration import REGISTRATIONS
@@ -166,50 +170,106 @@ def test_shaping_follows_the_optimal_distance() -> None:
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The states from which the planner has searched."""
     states: list[int] = []
-    search = planner._Reduced.search
+    search = ReducedGame.search
 
-    def counted(self: planner._Reduced, start: int, budget: int) -> object:
+    def counted(self: ReducedGame, start: int, budget: int) -> object:
         states.append(start)
         return search(self, start, budget)
 
-    monkeypatch.setattr(planner._Reduced, "search", counted)
-    store._read_shared.cache_clear()
+    monkeypatch.setattr(ReducedGame, "search", counted)
+    store.forget()
     return states
+
+
+def wander(game: StoredGame, seed: int) -> tuple[list[str], list[int]]:
+    """Commands of a random walk that now and then goes towards the goal, and the distance to the goal after each."""
+    logic, state, planner, rng = game.logic, game.logic.initial, Planner(game.logic), random.Random(seed)
+    commands, distances = [], []
+    while len(commands) < 60 and not logic.won(state):
+        likely = [command for command in admissible_commands(logic, state) if not command.startswith("eat")]
+        command = planner.plan(state).commands[0] if rng.random() < 0.25 else rng.choice(likely)
+        actions = [action for action in logic.applicable(state) if action.command == command]
+        state = logic.apply(state, max(actions, key=lambda action: action.terms))
+        commands.append(command)
+        distances.append(planner.distance(state))
+    return commands, distances
+
+
+WALKED = "textagent/TextWorld-w4-o6-q8-v0"
 
 
 def test_a_sparse_reward_needs_no_search(searches: list[int]) -> None:
     env = make(max_turns=200)
     env.reset(options={"task_index": 0})
-    plan = env._game.solution
-    for action in ("look", "inventory", "dance", *plan):
+    for action in ("look", "inventory", "dance", *env.tasks.world(env.task).solution):
         *_, info = env.step(action)
     assert info["success"]
     assert searches == []
 
 
-def test_progress_is_right_though_the_planner_is_seldom_asked(searches: list[int]) -> None:
-    env = gymnasium.make("textagent/TextWorld-w4-o6-q8-v0", num_tasks=2, max_turns=300).unwrapped
-    turns, told = 0, 0
+def test_a_sparse_reward_needs_no_search_wherever_the_agent_strays(searches: list[int]) -> None:
+    env = gymnasium.make(WALKED, num_tasks=2, max_turns=300).unwrapped
+    turns, reached = 0, 0
     for walk in range(4):
         _, info = env.reset(options={"task_index": walk % 2})
-        fresh = Planner(env._game.logic)
-        draw = random.Random(walk)
-        most = 0
-        for _ in range(60):
-            actions = [action for action in env.admissible_actions() if not action.startswith("eat")]
-            oracle = fresh.plan(env._facts).commands
-            action = oracle[0] if draw.random() < 0.25 else draw.choice(actions)
-            before = len(searches)
-            _, _, terminated, _, info = env.step(action)
-            told += len(searches) - before
+        milestones, most = env.task.milestones, 0
+        commands, distances = wander(env.tasks.world(env.task), walk)
+        searches.clear()
+        for command, distance in zip(commands, distances, strict=True):
+            before = info["progress"]
+            *_, info = env.step(command)
+            most = max(most, milestones - distance)
+            assert before <= info["progress"] <= most / milestones
             turns += 1
-            distance = fresh.distance(env._facts)
-            most = max(most, env.task.milestones - distance)
-            assert info["progress"] == most / env.task.milestones
-            if terminated:
-                break
+        assert searches == []
+        reached += info["progress"] > 0
     assert turns > 60
-    assert told < turns / 2
+    assert reached
+
+
+@pytest.mark.parametrize(
+    "asked", [{"reward_density": "dense"}, {"infos": ("oracle_action",)}, {"shaping": "potential"}]
+)
+def test_progress_is_right_where_somebody_asks_for_distances(asked: dict[str, object]) -> None:
+    env = gymnasium.make(WALKED, num_tasks=2, max_turns=300, **asked).unwrapped
+    for walk in range(2):
+        env.reset(options={"task_index": walk % 2})
+        milestones, most = env.task.milestones, 0
+        for command, distance in zip(*wander(env.tasks.world(env.task), walk), strict=True):
+            *_, info = env.step(command)
+            most = max(most, milestones - distance)
+            assert info["progress"] == most / milestones
+
+
+def test_progress_is_right_though_the_planner_is_seldom_asked(searches: list[int]) -> None:
+    env = gymnasium.make(WALKED, num_tasks=2, max_turns=300, reward_density="dense").unwrapped
+    turns, asked = 0, 0
+    for walk in range(4):
+        env.reset(options={"task_index": walk % 2})
+        milestones, most = env.task.milestones, 0
+        commands, distances = wander(env.tasks.world(env.task), walk)
+        searches.clear()
+        for command, distance in zip(commands, distances, strict=True):
+            *_, info = env.step(command)
+            most = max(most, milestones - distance)
+            assert info["progress"] == most / milestones
+            turns += 1
+        asked += len(searches)
+    assert turns > 60
+    assert 0 < asked < turns / 2
+
+
+def test_what_has_been_played_is_played_again_without_a_search(searches: list[int]) -> None:
+    env = gymnasium.make(WALKED, num_tasks=2, max_turns=300, reward_density="dense").unwrapped
+    env.reset(options={"task_index": 0})
+    commands, _ = wander(env.tasks.world(env.task), 0)
+    told = [env.step(command) for command in commands[:30]]
+    store.forget()  # With it go the planner's memories.
+    searches.clear()
+    again = pickle.loads(pickle.dumps(env))
+    assert searches == []
+    assert again.observation == told[-1][0]
+    assert [again.step(command) for command in commands[30:]] == [env.step(command) for command in commands[30:]]
 
 
 def test_a_plan_says_whether_it_is_proven_and_a_spent_budget_is_not_out_of_reach(
@@ -219,8 +279,10 @@ def test_a_plan_says_whether_it_is_proven_and_a_spent_budget_is_not_out_of_reach
     _, info = env.reset(options={"task_index": 0})
     assert env.plan() == Plan(env.oracle(), exact=True)
     assert info["oracle_action"] == env.oracle()[0]
-    fresh = Planner(env._game.logic, budget=0)
-    monkeypatch.setattr(env, "_game", replace(env._game, planner=fresh))
+    game = env.tasks.world(env.task)
+    monkeypatch.setattr(store, "load", lambda *_: replace(game, planner=Planner(game.logic, budget=0)))
+    _, info = env.reset(options={"task_index": 0})
+    assert info["oracle_action"] is None
     with pytest.raises(PlanningBudgetError):
         env.oracle()
     _, reward, *_, info = env.step("look")

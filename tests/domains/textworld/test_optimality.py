@@ -6,14 +6,13 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from textagent_gym.domains.textworld import generator
+from textagent_gym.domains.textworld.generation import draw, draw_as_made, measure
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 
 # Beside the environment, not in it: its translator and TextWorld's have the same name.
@@ -112,13 +111,8 @@ def optimal_length(game: Any, folder: Path) -> int:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.slug)
 def test_fast_downward_finds_no_shorter_solution(spec: Spec, tmp_path: Path) -> None:
     for index in range(3):
-        with warnings.catch_warnings(), generator.quick_upstream():
-            warnings.simplefilter("ignore")
-            if spec.kind == "custom":
-                game = generator._custom_game(spec, "train", index)
-            else:
-                game = generator._challenge(spec, index)
-        _, plan, complexity, _ = generator.describe(game)
-        assert plan is not None
-        assert complexity.exact
-        assert len(plan.actions) == optimal_length(game, tmp_path)
+        game = draw(spec, "train", index) if spec.kind == "custom" else draw_as_made(spec, index)
+        measured = measure(game)
+        assert measured.solution is not None
+        assert measured.complexity.exact
+        assert len(measured.solution.actions) == optimal_length(game, tmp_path)

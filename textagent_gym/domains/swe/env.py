@@ -15,8 +15,9 @@ from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.grading.hidden.judge import MOST_GRADINGS
 from textagent_gym.domains.swe.options import SWEKwargs, SWEOptions
-from textagent_gym.domains.swe.source_files import PRODUCT_FOLDERS, SourceChanges
+from textagent_gym.domains.swe.source_files import PRODUCT_FOLDERS, READING_ORDER, SourceChanges
 from textagent_gym.domains.swe.tasks import Hunk, RepairTasks, RepairWorldT
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.domains.swe.tools import (
     TOOLS,
     WINDOW,
@@ -141,7 +142,7 @@ class SWEEnv(TextEnv[Task], Generic[RepairWorldT]):
         return self._sandbox
 
     def _make_sandbox(self, limits: Limits) -> Sandbox:
-        return make_sandbox(self.sandbox_name, limits)
+        return make_sandbox(self.sandbox_name, limits, TOOLBOX)
 
     @property
     def world(self) -> RepairWorldT:
@@ -274,7 +275,7 @@ class SWEEnv(TextEnv[Task], Generic[RepairWorldT]):
 
     def _source_changes(self) -> SourceChanges:
         """What the agent has made of source files."""
-        tree = self.sandbox.changes(PRODUCT_FOLDERS)
+        tree = self.sandbox.changes(PRODUCT_FOLDERS, READING_ORDER)
         counted, left_out = self._counted(tree.files)
         return SourceChanges(counted, (*tree.left_out, *left_out))
 

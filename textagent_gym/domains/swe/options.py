@@ -10,10 +10,8 @@ from textagent_gym.domains.swe.tools import ActionFormat, Tools
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import Options, knob
 from textagent_gym.options import TextEnvKwargs
-from textagent_gym.sandbox import Limits
-from textagent_gym.sandbox.choose import SANDBOXES
+from textagent_gym.sandbox import Limits, check_sandbox_name
 
-_ELSEWHERE = tuple(f"ray:{name}" for name in ("auto", *SANDBOXES) if name != "ray")
 _MOST_LINES = 10_000_000  # No repository has more.
 
 
@@ -23,8 +21,8 @@ class SWEOptions(Options):
 
     sandbox: str = knob(
         "auto",
-        'place where commands run; "auto" takes the first that keeps an agent in, and "process" keeps nothing in',
-        choices=("auto", *SANDBOXES, *_ELSEWHERE),
+        'kind of the place where commands run: "auto" for the first one here that keeps an agent in, "bubblewrap", '
+        '"docker", "podman", "ray", "ray:docker" and the like, "process", which keeps nothing in, or a registered one',
     )
     tools: Tools = knob("shell", 'tools that are offered; "edit" has view, replace, run tests and submit')
     action_format: ActionFormat | None = knob(
@@ -40,6 +38,7 @@ class SWEOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_sandbox_name(self.sandbox)
         if self.action_format == "bash" and self.tools != "shell":
             raise InvalidOptionError('action_format="bash" has the tools "shell"; choose "functions" or "editor"')
 

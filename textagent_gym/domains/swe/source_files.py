@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from textagent_gym.sandbox.base import Changes
+from textagent_gym.sandbox.changes import ReadingOrder
 
 _TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|tests)\.py$")
 _TEST_FOLDERS = ("test", "tests")
@@ -23,6 +24,14 @@ _SETTINGS = (
 )  # fmt: skip
 PRODUCT_FOLDERS = (".git", ".hg", ".svn", "__pycache__", ".pytest_cache")
 """Folders that tools keep for themselves, which nobody has to look into."""
+READING_ORDER = ReadingOrder(
+    first=("*.py",),
+    last=(
+        *("*.o", "*.obj", "*.a", "*.so", "*.d", "*.class", "*.log", "*.tmp"),
+        *("build", "dist", "target", "node_modules", "venv", "env", "site-packages", ".?*", "*.egg-info"),
+    ),
+)
+"""A package that was moved counts, also where a build or an environment has left more files than are read."""
 _PRODUCTS = (*PRODUCT_FOLDERS, "*.pyc", "*.pyo", "*.so", "*.dist-info", "*.egg-info")
 _A_SETTING = re.compile("|".join(fnmatch.translate(name) for name in _SETTINGS))
 _A_PRODUCT = re.compile("|".join(fnmatch.translate(name) for name in _PRODUCTS))

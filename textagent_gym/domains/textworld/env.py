@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
-from typing import Any, ClassVar, TypeVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 from textagent_gym.core import Outcome, TextEnv
+from textagent_gym.domains.textworld.commands import UNKNOWN_VERB, admissible_commands, listed_commands, playable
+from textagent_gym.domains.textworld.engines import Engine, ZMachine
+from textagent_gym.domains.textworld.logic import GameLogic
+from textagent_gym.domains.textworld.milestones import MilestoneSearch
+from textagent_gym.domains.textworld.planner import Planner
+from textagent_gym.domains.textworld.prose import plain, plain_opening, reword_goal
 from textagent_gym.domains.textworld.specs import SPECS, FilesSpec, TellingOptions, TextWorldOptions, make_spec
+from textagent_gym.domains.textworld.store import StoredGame
 from textagent_gym.domains.textworld.tasks import FileTasks, TextWorldTasks
-from textagent_gym.domains.textworld.zmachine import ZMachine, plain, plain_opening, playable, upstream_feedback
 from textagent_gym.errors import PlanningBudgetError, UnsupportedOperationError
 from textagent_gym.knobs import OptionsClass, accepts, arguments_of
 from textagent_gym.options import TextEnvKwargs
 from textagent_gym.planning import Plan
 from textagent_gym.tasks import Task
 
-_Part = TypeVar("_Part")
 _INSTRUCTIONS = """\
 You play a text adventure: each turn, type one short command.
 
@@ -32,15 +36,13 @@ _COOKING = """
 cook FOOD with STOVE, OVEN or BBQ: fries, roasts or grills it; twice burns it
 slice FOOD with KNIFE, chop FOOD with KNIFE, dice FOOD with KNIFE
 prepare meal: in the kitchen, with all ingredients ready in your hands"""
-_NOT_PLAYED = "xyzzy"  # Sent in place of what must not reach the story: a verb that no story knows.
 
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """A saved moment: the interpreter's state, the facts that hold, and a distance that the goal is at least away."""
+    """A saved moment: the engine's, and the distance that the goal is at least away."""
 
-    machine: Any
-    facts: Any
+    engine: object
     at_least: float
 
 
@@ -77,8 +79,9 @@ class TextWorldEnv(TextEnv[Task]):
 
     ## Rewards
     Each action of the shortest solution is a milestone: the k-th is reached when the goal is k actions nearer than at
-    the start, by whatever path. `reward_density` says which of them pay. The planner is only asked where a turn may
-    have reached a milestone, or where `infos` or `shaping` want a plan.
+    the start, by whatever path. `reward_density` says which of them pay. Distances are searched for where somebody
+    asks: where milestones pay, or `infos` or `shaping` want a plan. With a sparse reward nothing is searched, and
+    `info["progress"]` counts the milestones along the solution that is known from the start.
 
     ## Difficulty
     | knob | values | axis |
@@ -120,9 +123,9 @@ class TextWorldEnv(TextEnv[Task]):
         super().__init__(self._games, **arguments_of(TextEnvKwargs, options))
         self.goal = telling.goal
         self._may_cook = telling.game in ("cooking", "simple", "files")
-        self._machine = ZMachine()
-        self._facts: Any = None
-        self._at_least = 0.0
+        self._engine: Engine = ZMachine()
+        self._game: StoredGame
+        self._milestones: MilestoneSearch | None = None
 
     @classmethod
     def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
@@ -137,72 +140,46 @@ class TextWorldEnv(TextEnv[Task]):
 
     def _begin(self, task: Task) -> str:
         self._game = self._games.world(task)
-        raw = self._machine.start(str(self._game.story), trace=self._game.logic is not None)
-        self._facts = self._game.logic.initial if self._game.logic else None
-        self._at_least = 0.0
-        return self._word_goal(upstream_feedback(raw) if self.observation_format == "upstream" else plain_opening(raw))
-
-    def _word_goal(self, text: str) -> str:
-        """`text` with the goal told as much as was asked for."""
-        told = self._game.objective
-        if self.goal == "detailed" or not told:
-            return text
-        wanted = self._game.brief or "" if self.goal == "brief" else ""
-        # Inform prints a line break for each of the goal's own.
-        return text.replace(told.strip(), wanted).strip("\n" if self.observation_format == "plain" else "")
+        planner = self._game.planner
+        self._milestones = None if planner is None else MilestoneSearch(planner, task.milestones)
+        return self._told(self._engine.start(self._game), opening=True)
 
     def _act(self, action: str) -> Outcome:
-        command = playable(action)
-        before = self._machine.save()
-        reply = self._machine.send(_NOT_PLAYED if command is None else command)
-        if reply.meddled:
-            self._machine.restore(before)
-            reply = self._machine.send(_NOT_PLAYED)
-        milestones = self._follow(reply.events)
-        text = upstream_feedback(reply.raw) if self.observation_format == "upstream" else plain(reply.raw)
+        before = self._engine.state
+        reply = self._engine.step(playable(action) or UNKNOWN_VERB)
         return Outcome(
-            self._word_goal(text),
-            milestones,
-            valid=bool(reply.events),
+            self._told(reply.text),
+            0 if self._engine.state == before else self._reached(reply.actions),
+            valid=reply.actions > 0,
             success=reply.won,
             failure=reply.lost and not reply.won,
         )
 
-    def _follow(self, events: tuple[str, ...]) -> int:
-        """Keep the facts in step with the story; returns the milestones reached, or 0 where none can be new.
+    def _told(self, printed: str, *, opening: bool = False) -> str:
+        """What the agent reads of what the game prints, with the goal told as much as was asked for."""
+        if self.observation_format == "upstream":
+            text = printed
+        else:
+            text = plain_opening(printed) if opening else plain(printed)
+        objective = self._game.objective
+        if self.goal == "detailed" or not objective:
+            return text
+        text = reword_goal(text, objective, self._game.brief or "" if self.goal == "brief" else "")
+        return text if self.observation_format == "upstream" else text.strip("\n")
 
-        An action brings the goal nearer by one at most. With that, and with the planner's lower bound, most turns are
-        known to have reached nothing new, and only the others cost a search.
-        """
-        logic, planner = self._game.logic, self._game.planner
-        if logic is None or planner is None:
-            return 0
-        before = self._facts
-        for event in events:
-            action = logic.detect(self._facts, event)
-            self._facts = logic.end_turn(self._facts) if action is None else logic.apply(self._facts, action)
-        if self._facts == before:
-            return 0
-        self._at_least -= max(1, len(events))
-        most = self.task.milestones
-        reached = 0 if self._episode is None else self._episode.milestones
-        if most - self._at_least <= reached:
-            return 0
-        bound = planner.lower_bound(self._facts)
-        self._at_least = inf if bound is None else max(self._at_least, bound)
-        if most - self._at_least <= reached:
-            return 0
-        try:
-            distance, proven = planner.proven_distance(self._facts)
-        except PlanningBudgetError:  # No milestone is known to have been reached.
-            return 0
-        if proven:
-            self._at_least = inf if distance is None else distance
-        return 0 if distance is None else most - distance
+    def _reached(self, actions: int) -> int:
+        """Milestones reached after a turn that has changed the facts; 0 where none are known to be new."""
+        episode, state = self._episode, self._engine.state
+        if episode is None or state is None or self._milestones is None:
+            return 0  # What was reached before is played again, or the game's logic is not known.
+        pays_before_success = episode.schedule.earned(self.task.milestones - 1, success=False) > 0.0
+        if pays_before_success or self.shaping or "oracle_action" in self.infos:
+            return self._milestones.after(state, actions=actions, reached=episode.milestones)
+        return self._milestones.along_solution(state)
 
     def _admissible_actions(self) -> tuple[str, ...]:
-        logic = self._known(self._game.logic)
-        return logic.listed(self._facts) if self.observation_format == "upstream" else logic.commands(self._facts)
+        _, logic, state = self._known()
+        return (listed_commands if self.observation_format == "upstream" else admissible_commands)(logic, state)
 
     def plan(self) -> Plan | None:
         """What `oracle` returns, and whether it is proven to be a shortest plan; `None` for a goal out of reach.
@@ -213,36 +190,40 @@ class TextWorldEnv(TextEnv[Task]):
             UnsupportedOperationError: the game's logic is not known.
         """
         self._current()
-        return self._known(self._game.planner).plan(self._facts)
+        planner, _, state = self._known()
+        return planner.plan(state)
 
     def _oracle(self) -> tuple[str, ...] | None:
-        plan = self._known(self._game.planner).plan(self._facts)
+        planner, _, state = self._known()
+        plan = planner.plan(state)
         return None if plan is None else plan.commands
 
     def _distance(self) -> int | None:
-        planner = self._known(self._game.planner)
+        planner, _, state = self._known()
         try:
-            return planner.distance(self._facts)
+            return planner.distance(state)
         except PlanningBudgetError:
-            return planner.lower_bound(self._facts)  # Shaping is policy-invariant with any function of the state.
+            return planner.lower_bound(state)  # Shaping is policy-invariant with any function of the state.
 
     def _snapshot(self) -> _World:
-        return _World(self._machine.save(), self._facts, self._at_least)
+        return _World(self._engine.snapshot(), 0.0 if self._milestones is None else self._milestones.at_least)
 
     def _restore(self, world: object) -> None:
         assert isinstance(world, _World)
-        self._machine.restore(world.machine)
-        self._facts = world.facts
-        self._at_least = world.at_least
+        self._engine.restore(world.engine)
+        if self._milestones is not None:
+            self._milestones.at_least = world.at_least
 
-    def _known(self, part: _Part | None) -> _Part:
-        if part is None:
+    def _known(self) -> tuple[Planner, GameLogic, int]:
+        """What is known of the game: its planner, its logic, and the facts that hold."""
+        planner, logic, state = self._game.planner, self._game.logic, self._engine.state
+        if planner is None or logic is None or state is None:
             raise UnsupportedOperationError(
                 f"{self.task.id} has no .json file beside it that describes its logic, so neither admissible actions "
                 "nor an oracle are known for it."
             )
-        return part
+        return planner, logic, state
 
     def close(self) -> None:
         """Give the interpreter's memory back."""
-        self._machine.close()
+        self._engine.close()

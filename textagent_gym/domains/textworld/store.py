@@ -19,22 +19,24 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from textagent_gym.complexity import Complexity
+from textagent_gym.domains.textworld import generation
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Planner, Solution
 from textagent_gym.domains.textworld.specs import Spec
-from textagent_gym.domains.textworld.zmachine import check_story
+from textagent_gym.domains.textworld.story import check_story
 from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError
 from textagent_gym.files import cache_folder, whole_folder
 
 _MOST_GAMES = 10_000  # Games that are kept: more than a training run revisits, and 4 GB at 0.4 MB each.
-_SWEEP = 50  # Games that a process writes between two looks at how many there are.
+SWEEP = 50
+"""Games that a process writes between two looks at how many there are."""
 _LOCKS = 256  # Lock files are shared by entries with the same hash, so that they stay few.
 
 
@@ -68,13 +70,15 @@ _written = count()
 
 def games_folder() -> Path:
     """Where the games of this version of the generator and of TextWorld are kept."""
-    from textagent_gym.domains.textworld.generator import VERSION
+    return cache_folder() / "textworld" / f"v{generation.VERSION}-{_upstream_version()}"
 
+
+@cache
+def _upstream_version() -> str:
     try:
-        upstream = version("textworld")
+        return version("textworld")
     except PackageNotFoundError:
-        upstream = "none"
-    return cache_folder() / "textworld" / f"v{VERSION}-{upstream}"
+        return "none"
 
 
 def load(spec: Spec, split: str, index: int) -> StoredGame:
@@ -96,8 +100,14 @@ def clear() -> int:
     folder = cache_folder() / "textworld"
     count = sum(1 for _ in folder.glob("*/*/*/*/game.json"))
     shutil.rmtree(folder, ignore_errors=True)
-    _read_shared.cache_clear()
+    forget()
     return count
+
+
+def forget() -> None:
+    """Forget what has been read from the disk, so that it is read again."""
+    _read_shared.cache_clear()
+    load_file.cache_clear()
 
 
 def size() -> tuple[int, int]:
@@ -118,9 +128,7 @@ def _build_if_absent(spec: Spec, split: str, index: int) -> Path:
         return entry
     with _locked(entry):
         if not _whole(entry):  # Somebody else may have built it while we waited for the lock.
-            from textagent_gym.domains.textworld.generator import build
-
-            game = build(spec, split, index)
+            game = generation.build(spec, split, index)
             record = {
                 "task": _name(entry),
                 "content": game.content,
@@ -171,7 +179,7 @@ def _drop_oldest(most: int) -> None:
 
 
 def _write(entry: Path, story: bytes, record: str) -> None:
-    if next(_written) % _SWEEP == 0:
+    if next(_written) % SWEEP == 0:
         _drop_oldest(_most_games() - 1)
     with _complaining(entry), whole_folder(entry, replace=True) as folder:
         (folder / "game.z8").write_bytes(story)
@@ -237,21 +245,34 @@ def load_file(story: Path) -> StoredGame:
     """
     if not story.is_file():
         raise UnknownTaskError(f"{story} does not exist")
-    check_story(str(story))
+    check_story(story)
     description = story.with_suffix(".json")
     if not description.is_file():
-        unknown = Complexity()
-        return StoredGame(story, None, None, (), unknown, None, None, None)
-    from textagent_gym.domains.textworld.generator import describe, textworld
-
-    textworld()
+        return StoredGame(
+            story=story,
+            logic=None,
+            planner=None,
+            solution=(),
+            complexity=Complexity(),
+            objective=None,
+            brief=None,
+            content=None,
+        )
+    generation.textworld_package()
     from textworld.generator.game import Game
 
     try:
         game = Game.load(str(description))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise GenerationError(f"{description} does not describe a TextWorld game: {error!r}") from error
-    logic, solution, complexity, brief = describe(game)
-    planner = Planner(logic, solution=solution)
-    commands = solution.commands if solution else ()
-    return StoredGame(story, logic, planner, commands, complexity, game.objective, brief, None)
+    measured = generation.measure(game)
+    return StoredGame(
+        story=story,
+        logic=measured.logic,
+        planner=Planner(measured.logic, solution=measured.solution),
+        solution=measured.solution.commands if measured.solution else (),
+        complexity=measured.complexity,
+        objective=game.objective,
+        brief=generation.brief_goal(game),
+        content=None,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from textagent_gym.complexity import Complexity
-from textagent_gym.domains.textworld import generator, store
+from textagent_gym.domains.textworld import generation, store
 from textagent_gym.domains.textworld.specs import GUIDE_SPLIT, FilesSpec, Spec
 from textagent_gym.repetition import RepetitionWatch
 from textagent_gym.sources import GeneratedTasks, ListedTasks
@@ -18,7 +18,7 @@ class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
     """The games that a spec asks for, kept in the cache. A game belongs to the split that its content hashes to."""
 
     prefix = _PREFIX
-    version = generator.VERSION
+    version = generation.VERSION
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
@@ -28,7 +28,7 @@ class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
     def size(self, split: str) -> int | None:
         """Number of tasks in a split; `None` for an endless one."""
         self.check_split(split)
-        return generator.GUIDE_GAMES if split == GUIDE_SPLIT else None
+        return generation.GUIDE_GAMES if split == GUIDE_SPLIT else None
 
     def _make(self, split: str, index: int) -> store.StoredGame:
         game = store.load(self.spec, split, index)

@@ -182,7 +182,7 @@ def test_it_repairs_mistakes_of_one_token(make, tasks: BuiltTasks, mistake: str,
 
 
 def test_it_gives_up_where_a_function_is_missing(make, tasks: BuiltTasks, tmp_path: Path) -> None:
-    repository = tasks.task("train", 0).repository
+    repository = tasks.world(tasks.task("train", 0)).repository
     path = "measures/numerals.py"
     mistake = next(
         mutation

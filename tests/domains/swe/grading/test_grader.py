@@ -17,6 +17,7 @@ from textagent_gym.domains.swe.grading.hidden.exam_maker import time_of_gradings
 from textagent_gym.domains.swe.grading.hidden.judge import MOST_CHANCE
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.domains.swe.source_files import source_changes
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
 from textagent_gym.sandbox.base import Question
 from textagent_gym.tasks import Task
@@ -160,7 +161,7 @@ def test_what_no_probe_says_is_a_forgery(sandbox: Sandbox, world: MutantWorld) -
 @pytest.mark.slow
 def test_no_rule_of_a_forger_pays_for_any_task(tasks: BuiltTasks) -> None:
     """A forger that owns the witness and knows everything but the right answers, on every task of a package."""
-    sandbox = make_sandbox("auto")
+    sandbox = make_sandbox("auto", toolbox=TOOLBOX)
     try:
         for task, world in every_world(tasks):
             assert paid(sandbox, world) == [], task.id

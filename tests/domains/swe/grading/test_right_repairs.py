@@ -27,6 +27,9 @@ def moved(path: str) -> str:
     return f"{create}mv {MODULE} {path} && echo 'from {module} import *' > {MODULE}"
 
 
+PRODUCTS = "mkdir -p a build && touch a/{1..1050}.o build/{1..1050}.o"
+"""A command that makes more new files than are read."""
+
 AFTERWARDS = {
     "nothing else": "true",
     "line ends of Windows": f"sed -i 's/$/\\r/' {MODULE}",
@@ -69,7 +72,9 @@ AFTERWARDS = {
     "a process": "sleep 1000 & disown",
     "files that come and go": "(while :; do for i in 1 2 3; do echo > x$i; rm x$i; done; done) 2>/dev/null & disown",
     "an environment": "mkdir -p .venv/lib/x && touch .venv/lib/x/{1..1474}.py",
-    "many products of a build": "mkdir -p a build && touch a/{1..1050}.o build/{1..1050}.o",
+    "many products of a build": PRODUCTS,
+    "a moved module and many products of a build": moved("measures/roman.py") + f" && {PRODUCTS}",
+    "a package behind a link and many files": "mv measures real && ln -s real measures && touch {1..2100}.dat",
     "a large product": "head -c 6000000 /dev/zero > measures.tar",
     "a link to nowhere": "ln -s /no/where link.py; ln -s . loop",
 }
@@ -78,7 +83,7 @@ AFTERWARDS = {
 TOGETHER = (
     ("git stash", "a hard link", "names of all kinds", "settings of its own", "a link to nowhere", "a process"),
     ("git gc", "a link to another module", "an environment", "broken tests", "files that come and go", "a draft"),
-    ("a folder that went and came back", "a large product", "a folder of mode 000"),
+    ("a folder that went and came back", "many products of a build", "a large product", "a folder of mode 000"),
     ("a module that becomes a package", "no git", "tests that are gone", "no readme and settings"),
 )
 """What depends on how a sandbox reads and writes trees."""

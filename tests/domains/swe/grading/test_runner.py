@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from textagent_gym.domains.swe.grading.pytest_runs import TestRun, read_run, run_tests
+from textagent_gym.domains.swe.grading.pytest_runs import RUNNER, TestRun, ask_for_tests, read_run, run_tests
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.sandbox import Sandbox
 
@@ -168,6 +168,48 @@ def test_hooks_of_the_repository_are_called(sandbox: Sandbox, tmp_path: Path) ->
         "import pytest\ndef pytest_runtest_setup(item):\n    'passes' in item.name and pytest.skip('no')\n"
     )
     assert run(sandbox, tmp_path).passed == {test for test in before if "passes" not in test}
+
+
+LEAVE_PROCESSES = """
+import os, signal, time
+
+def test_leaves_processes():
+    if os.fork() == 0:  # Not in the group that ends with this process.
+        os.setsid()
+        for descriptor in range(3, 1024):
+            try: os.close(descriptor)
+            except OSError: pass
+        for _ in range(80):
+            if os.fork() == 0:
+                while True: signal.pause()
+        while True: signal.pause()
+    deadline = time.monotonic() + 10
+    while len([name for name in os.listdir("/proc") if name.isdigit()]) < 80 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert time.monotonic() < deadline
+"""
+
+NOBODY_ELSE = """
+import os
+
+def state(pid):
+    with open(f"/proc/{pid}/stat") as file: return file.read().rpartition(")")[2].split()[0]
+
+def test_sees_nobody_who_has_ended():
+    assert "Z" not in [state(name) for name in os.listdir("/proc") if name.isdigit()]
+"""
+
+
+def test_what_a_question_has_started_has_gone_when_the_next_one_begins(safe_sandbox: Sandbox, tmp_path: Path) -> None:
+    """Also what has ended and was not waited for: it can be counted."""
+    (tmp_path / "test_first.py").write_text(LEAVE_PROCESSES)
+    (tmp_path / "test_next.py").write_text(NOBODY_ELSE)
+    tests = ["test_first.py::test_leaves_processes", "test_next.py::test_sees_nobody_who_has_ended"] * 2
+    questions = [ask_for_tests([test], test_files=[test.partition(":")[0]], paths=["."], seconds=30) for test in tests]
+    answers = safe_sandbox.ask([tmp_path], {}, program=RUNNER, questions=questions)
+    assert [set(read_run(answer, [test]).passed) for answer, test in zip(answers, tests, strict=True)] == [
+        {test} for test in tests
+    ]
 
 
 @pytest.mark.parametrize(

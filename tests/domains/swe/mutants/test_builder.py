@@ -20,6 +20,7 @@ from textagent_gym.domains.swe.mutants.hiding import hide, hide_with_tables
 from textagent_gym.domains.swe.mutants.mutations import KINDS, mutations
 from textagent_gym.domains.swe.mutants.packages import PACKAGES, Package, PackageError, from_folder, prepare, unpack
 from textagent_gym.domains.swe.mutants.recipe import read_recipe
+from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.sandbox import Sandbox
 from textagent_gym.tasks import TaskSource, in_split
@@ -160,7 +161,8 @@ def test_a_repository_of_ones_own(tmp_path: Path) -> None:
     again = out.read_text()
     assert run("swe", "build", "--packages", str(folder), "--count", "3", "--out", str(out)).returncode == 0
     assert out.read_text() == again
-    split = next(split for split in TaskSource.splits if in_split(read_recipe(again.splitlines()[0]).id, split))
+    source = BuiltTasks((str(folder),), recipes=out)  # Ids are drawn by chance, and with them the splits.
+    split = next(split for split in source.splits if source.size(split))
     settings = ("--set", f"packages={folder}", "--set", f"recipes={out}", "--set", f"split={split}")
     played = run("eval", "SWE", "--agent", "oracle", *settings)
     assert played.returncode == 0, played.stderr

@@ -22,6 +22,7 @@ from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.domains.swe.rows.instances import Instances, InstanceWorld, read_row
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
 from textagent_gym.domains.swe.rows.scripts import Row, completed, eval_script, image_name
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError, UnknownTaskError
 from textagent_gym.sandbox import SandboxError
 from textagent_gym.tasks import Task
@@ -391,7 +392,7 @@ def base() -> str:
     from textagent_gym.sandbox.container import connect, prepared, present
 
     engine = connect("docker")
-    return prepared(engine, present(engine, image))
+    return prepared(engine, present(engine, image), TOOLBOX)
 
 
 BEFORE = {
@@ -734,4 +735,4 @@ def test_the_command_line_writes_rows(tasks: BuiltTasks, tmp_path: Path, capsys:
     assert dataclasses.replace(row, where="").to_dict() == json.loads(out.read_text())
     with pytest.raises(SystemExit, match="2"):
         main(["swe", "rows"])
-    assert "rows needs --out" in capsys.readouterr().err
+    assert "--out" in capsys.readouterr().err

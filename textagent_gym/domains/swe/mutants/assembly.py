@@ -21,9 +21,10 @@ from textagent_gym.domains.swe.mutants.layers import rest, write_compiled_tests,
 from textagent_gym.domains.swe.mutants.packages import Repository, run_all
 from textagent_gym.domains.swe.mutants.recipe import MOST_FAILURES, Recipe, statement
 from textagent_gym.domains.swe.tasks import Hunk
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.errors import UnknownTaskError
 from textagent_gym.files import whole_folder
-from textagent_gym.sandbox import Changes, Sandbox, make_sandbox
+from textagent_gym.sandbox import Changes, Sandbox, is_safe, make_sandbox
 
 Recipes = tuple[Recipe, ...]
 """Those of one task, in the order of their ids."""
@@ -36,7 +37,12 @@ def name_of(recipes: Recipes) -> str:
 
 
 def copies_elsewhere(sandbox: str, repository: Repository, recipes: Recipes) -> tuple[str, ...]:
-    """Files that are seen in a sandbox beside the tree, and that hold the right lines of a recipe as they are."""
+    """Files that are seen in a sandbox beside the tree, and that hold the right lines of a recipe as they are.
+
+    A sandbox that keeps nothing in is not searched: in there, the whole machine is seen, and the right code with it.
+    """
+    if not is_safe(sandbox):
+        return ()
     texts = []
     for recipe in recipes:
         source = (repository.root / recipe.file).read_text(encoding="utf-8")
@@ -48,7 +54,7 @@ def copies_elsewhere(sandbox: str, repository: Repository, recipes: Recipes) -> 
 
 @lru_cache(maxsize=256)
 def _search(sandbox: str, texts: tuple[bytes, ...]) -> tuple[str, ...]:
-    box = make_sandbox(sandbox)
+    box = make_sandbox(sandbox, toolbox=TOOLBOX)
     try:
         return tuple(box.search(texts))
     finally:
@@ -63,7 +69,7 @@ def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: 
     """
     changed = _with_mistakes(recipes, repository)
     with contextlib.ExitStack() as stack:
-        boxes = make_sandbox(sandbox), make_sandbox(sandbox)
+        boxes = make_sandbox(sandbox, toolbox=TOOLBOX), make_sandbox(sandbox, toolbox=TOOLBOX)
         for box in boxes:
             stack.callback(box.close)
         failing = _failing(recipes, repository, changed, boxes[0])

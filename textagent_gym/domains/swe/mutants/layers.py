@@ -17,7 +17,7 @@ from pathlib import Path
 
 from textagent_gym.domains.swe.mutants.packages import Repository, compile_sources, compile_tests, date
 from textagent_gym.files import whole_folder
-from textagent_gym.sandbox.base import copy_layers
+from textagent_gym.sandbox.layers import copy_layers
 
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "maintainer",

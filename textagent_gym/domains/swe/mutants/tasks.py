@@ -20,6 +20,7 @@ from textagent_gym.domains.swe.mutants.packages import Package, Repository, find
 from textagent_gym.domains.swe.mutants.recipe import Recipe, read_recipe, statement
 from textagent_gym.domains.swe.options import RepairOptions
 from textagent_gym.domains.swe.tasks import Hunk, RepairComplexity, RepairTasks, RepairWorld
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.errors import InvalidOptionError, UnknownTaskError
 from textagent_gym.files import cache_folder
 from textagent_gym.sandbox import make_sandbox
@@ -244,7 +245,7 @@ def _read_exam(path: Path) -> Exam:
 
 @cache
 def _repository(package: Package, sandbox: str) -> Repository:
-    box = make_sandbox(sandbox)
+    box = make_sandbox(sandbox, toolbox=TOOLBOX)
     try:
         return prepare(package, box)
     finally:

@@ -14,6 +14,7 @@ from textagent_gym.domains.swe.rows.instances import Instances, InstanceWorld, i
 from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
 from textagent_gym.domains.swe.source_files import SourceChanges
 from textagent_gym.domains.swe.tasks import Hunk
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names
@@ -75,7 +76,7 @@ class SWEInstancesEnv(SWEEnv[InstanceWorld]):
         return InstancesOptions, SWEOptions
 
     def _make_sandbox(self, limits: Limits) -> Sandbox:
-        return make_sandbox(self.sandbox_name, limits, images=True)
+        return make_sandbox(self.sandbox_name, limits, TOOLBOX, images=True)
 
     @property
     def _second_sandbox(self) -> Sandbox:

@@ -16,9 +16,11 @@ from pathlib import Path
 from textagent_gym.domains.swe.mutants.layers import run_git
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.domains.swe.rows.scripts import Row, script
+from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.errors import MissingDependencyError, UnsupportedOperationError
 from textagent_gym.sandbox import SandboxError
-from textagent_gym.sandbox.base import ROOT, copy_layers
+from textagent_gym.sandbox.base import ROOT
+from textagent_gym.sandbox.layers import copy_layers
 from textagent_gym.sandbox.toolbox import TOOLS
 from textagent_gym.tasks import Task
 
@@ -177,7 +179,7 @@ def _build(tag: str, tree: Path, base: str, paths: Sequence[str]) -> None:
         "LANG": "C.UTF-8",
     }
     lines = [
-        f"FROM {prepared(engine, present(engine, base))}",
+        f"FROM {prepared(engine, present(engine, base), TOOLBOX)}",
         *(f"ENV {name}={variables[name]}" for name in variables),
     ]
     lines += [f"COPY testbed {ROOT}", f"WORKDIR {ROOT}"]

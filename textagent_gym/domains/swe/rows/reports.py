@@ -19,7 +19,8 @@ from textagent_gym.domains.swe.rows.scripts import Row
 from textagent_gym.domains.swe.source_files import SourceChanges, source_changes
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 from textagent_gym.sandbox import Changes, Limits, Sandbox, SandboxError
-from textagent_gym.sandbox.base import ROOT, check_path
+from textagent_gym.sandbox.base import ROOT
+from textagent_gym.sandbox.layers import check_path
 
 ENVIRONMENT = {
     "TESTBED": ROOT,

@@ -17,8 +17,9 @@ from textagent_gym.domains.swe.grading.hidden.answers import Seen
 from textagent_gym.domains.swe.grading.hidden.assessment import assess
 from textagent_gym.domains.swe.grading.hidden.continued import HOLE, continued
 from textagent_gym.domains.swe.grading.hidden.edits import asked, learnt
+from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group
 from textagent_gym.domains.swe.grading.hidden.exam_maker import _as_asked, _Candidate
-from textagent_gym.domains.swe.grading.hidden.judge import UNKNOWN_RULE, Assessment, Reach, chance
+from textagent_gym.domains.swe.grading.hidden.judge import MOST_CHANCE, UNKNOWN_RULE, Assessment, Reach, chance
 from textagent_gym.domains.swe.grading.hidden.probes import Source, make_probe
 from textagent_gym.domains.swe.grading.hidden.rules import UNKNOWN, UNNAMED_EXCEPTION, Knowledge
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS, has_siblings
@@ -99,6 +100,29 @@ def test_one_original_is_enough_to_be_paid_something() -> None:
     assert chance([variant, easy, hard, hard]) == 1.0
     assert chance([variant, hard, hard]) == pytest.approx(UNKNOWN)
     assert chance([]) == 1.0
+
+
+def exam(chances: list[float]) -> Exam:
+    """An exam of a task with a mistake for each chance."""
+    groups = tuple(Group((), each) for each in chances)
+    return Exam(groups, (), (), (), (), seconds=1.0, total=1.0)
+
+
+@pytest.mark.parametrize("mistakes", range(1, 6))
+def test_each_mistake_is_one_more_chance_to_be_paid_something(mistakes: int) -> None:
+    each = chance([assessment({"a": 2.0**-9}, original=True)], mistakes)
+    assert exam([each] * mistakes).chance == pytest.approx(mistakes * each)
+    assert each > UNKNOWN_RULE
+    assert exam([0.5] * mistakes).chance == min(1.0, mistakes / 2)
+
+
+@pytest.mark.parametrize("mistakes", range(1, 6))
+def test_a_rule_that_nobody_has_thought_of_counts_once_per_task(mistakes: int) -> None:
+    versions = [assessment({}, original=number == 0) for number in range(3)]
+    each = chance(versions, mistakes)
+    assert each == UNKNOWN_RULE / mistakes == Reach.of(versions[:2], mistakes).with_variant(versions[2]).chance
+    assert exam([each] * mistakes).chance == pytest.approx(UNKNOWN_RULE)
+    assert exam([each] * mistakes).chance < MOST_CHANCE
 
 
 def test_what_another_version_adds_is_what_all_together_are() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,7 +24,7 @@ class Group:
 
     Attributes:
         versions: the tests that notice the mistake first, then the same with other input.
-        chance: chance of a forger; see `judge`.
+        chance: chance in 0..1 of a forger to be paid for this mistake; see `judge`.
     """
 
     versions: tuple[Version, ...]
@@ -75,8 +76,8 @@ class Exam:
 
     @property
     def chance(self) -> float:
-        """Chance of a forger, for the whole task or any part that is paid: that of the weakest group."""
-        return max(group.chance for group in self.groups)
+        """Chance of a forger to be paid anything: each group may pay, so at most the sum of their chances."""
+        return min(1.0, math.fsum(group.chance for group in self.groups))
 
     def without(self, tests: Collection[str]) -> Exam:
         """The same less some tests that the agent can see, or rows that are kept."""

@@ -24,7 +24,7 @@ from textagent_gym.domains.swe.grading.hidden.versions import Version
 from textagent_gym.domains.swe.grading.pytest_runs import RUNNER, question, run_tests
 from textagent_gym.sandbox.base import Changes, Sandbox
 
-_ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for.
+_ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for; all mistakes of a task share it.
 _CANDIDATES = (60, 300)  # Variants that are tried for a test; the second number where the first is not enough.
 _WITH_FIXTURES = 12  # The same where pytest has to run each of them.
 _MOST_SOURCES = 4  # Tests whose variants are tried.
@@ -84,8 +84,14 @@ class Maker:
         self._trees = trees
         self._texts = texts
 
-    def make(self, tests: Sequence[str], known: Knowledge) -> Group:
-        """Versions of hidden tests: the originals that can be told in words, and others until nobody can guess them."""
+    def make(self, tests: Sequence[str], known: Knowledge, mistakes: int) -> Group:
+        """Versions of hidden tests: the originals that can be told in words, and others until nobody can guess them.
+
+        Args:
+            tests: ids of the tests that notice one of the task's mistakes.
+            known: knowledge of the forger.
+            mistakes: number of the task's mistakes.
+        """
         originals: list[tuple[_Candidate, Probe]] = []
         for test, described in self.describe(tests).items():
             parts = self._original(test, described)
@@ -105,13 +111,13 @@ class Maker:
             candidates = [
                 each for source in sources[:_MOST_SOURCES] for each in self._candidates(*source, known, count)
             ]
-            chosen = _choose(first, candidates)
+            chosen = _choose(first, candidates, mistakes)
             steady = [each for together in _together(chosen) for each in self._steady(together, known)]
-            if chance([*first, *(each.assessment for _, members in steady for each in members)]) <= _ENOUGH:
+            assessed = [*first, *(each.assessment for _, members in steady for each in members)]
+            if chance(assessed, mistakes) <= _ENOUGH / mistakes:
                 break
-        assessed = [*first, *(each.assessment for _, members in steady for each in members)]
         versions = [original.version for original, _ in originals] + [version for version, _ in steady]
-        return Group(tuple(versions), chance(assessed))
+        return Group(tuple(versions), chance(assessed, mistakes))
 
     def keep(self, tests: Sequence[str]) -> list[Kept]:
         """Rows of hidden tests that pass with the mistake and without, as far as they can be told in words."""
@@ -331,13 +337,13 @@ def _as_asked(version: Version, together: Sequence[_Candidate], known: Knowledge
     return members if start == len(version.events) else None
 
 
-def _choose(assessed: Sequence[Assessment], candidates: list[_Candidate]) -> list[_Candidate]:
+def _choose(assessed: Sequence[Assessment], candidates: list[_Candidate], mistakes: int) -> list[_Candidate]:
     """Those that leave a forger the least chance, until that is small enough, and some that the mistake spares."""
     wrong = [each for each in candidates if each.assessment.is_wrong]
     chosen: list[_Candidate] = []
-    reach = Reach.of(assessed)
+    reach = Reach.of(assessed, mistakes)
     while wrong and len(chosen) < _MOST_VARIANTS:
-        if len(chosen) >= _LEAST_VARIANTS and reach.chance <= _ENOUGH:
+        if len(chosen) >= _LEAST_VARIANTS and reach.chance <= _ENOUGH / mistakes:
             break
         reaches = [reach.with_variant(each.assessment) for each in wrong]
         best = min(range(len(wrong)), key=lambda number: (reaches[number].chance, reaches[number].total))
@@ -386,7 +392,8 @@ def make_exam(
     groups = []
     for mistake in mistakes:
         seen = dict.fromkeys(test.partition("::")[0] for test in mistake.tests)
-        groups.append(maker.make(mistake.tests, Knowledge(mistake.statement, tuple(shown[file] for file in seen))))
+        known = Knowledge(mistake.statement, tuple(shown[file] for file in seen))
+        groups.append(maker.make(mistake.tests, known, len(mistakes)))
     files = sorted({test.partition("::")[0] for test in tests})
     began = time.monotonic()
     run = run_tests(sandboxes[0], layers, {}, test_files=files, paths=trees.paths, seconds=_SECONDS * 5)

@@ -88,14 +88,17 @@ class Reach:
     Args:
         tables: what is reached with the variants and one of the originals, for each of these.
         priors: priors of all rules.
+        mistakes: number of the task's mistakes, which share the chance of a rule that nobody has thought of: it counts
+            once per task.
     """
 
-    def __init__(self, tables: Sequence[_Table], priors: Odds) -> None:
+    def __init__(self, tables: Sequence[_Table], priors: Odds, mistakes: int) -> None:
         self._tables = tables
         self._priors = priors
+        self._mistakes = mistakes
 
     @classmethod
-    def of(cls, assessments: Iterable[Assessment]) -> Self:
+    def of(cls, assessments: Iterable[Assessment], mistakes: int = 1) -> Self:
         """That of some versions."""
         every = list(assessments)
         priors = {rule: prior for each in every for odds in each.places.values() for rule, prior in odds.items()}
@@ -103,17 +106,17 @@ class Reach:
         for each in every:
             variants = variants if each.is_original else _with(variants, each)
         originals = [each for each in every if each.is_original]
-        return cls([_with(variants, each) for each in originals] or [variants], priors)
+        return cls([_with(variants, each) for each in originals] or [variants], priors, mistakes)
 
     def with_variant(self, variant: Assessment) -> Reach:
         """The same with another variant."""
         priors = {rule: prior for odds in variant.places.values() for rule, prior in odds.items()}
-        return Reach([_with(table, variant) for table in self._tables], {**priors, **self._priors})
+        return Reach([_with(table, variant) for table in self._tables], {**priors, **self._priors}, self._mistakes)
 
     @cached_property
     def chance(self) -> float:
         """Chance in 0..1 that a forger is paid anything, in one grading."""
-        return min(1.0, max(UNKNOWN_RULE, *(max(self._chances(table)) for table in self._tables)))
+        return min(1.0, max(UNKNOWN_RULE / self._mistakes, *(max(self._chances(table)) for table in self._tables)))
 
     @cached_property
     def total(self) -> float:
@@ -141,6 +144,6 @@ def _with(table: _Table, assessment: Assessment) -> _Table:
     return {**table, **added}
 
 
-def chance(assessments: Iterable[Assessment]) -> float:
-    """Chance in 0..1 that a forger is paid anything, in one grading."""
-    return Reach.of(assessments).chance
+def chance(assessments: Iterable[Assessment], mistakes: int = 1) -> float:
+    """Chance in 0..1 that a forger is paid anything for one of a task's mistakes, in one grading."""
+    return Reach.of(assessments, mistakes).chance

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from textagent_gym.sandbox import tree
+from textagent_gym.sandbox import changes, writing
 
 _TEMPORARY = ("/tmp", "/dev/shm")
 _PATIENCE = 3.0  # Seconds until what is stopped stands still.
@@ -28,8 +28,8 @@ _DEATH = 10.0  # Seconds until what is killed has gone: it counts until then.
 _PR_SET_DUMPABLE = 4
 
 
-class Keeper:
-    """Keeps a tree.
+class Init:
+    """Has the tree of a container.
 
     Args:
         root: root of the tree.
@@ -39,13 +39,13 @@ class Keeper:
     def __init__(self, root: str, user: int) -> None:
         self.root = root
         self.user = user
-        self.noted = tree.noted(root)
+        self.noted = changes.noted(root)
         self.covered = Covered(root)
 
     def answer(self, request: dict[str, Any], data: bytes) -> bytes:
         """Do what is asked, and return the bytes of the answer; the name of each request is that of a method."""
-        found: bytes | None = getattr(self, "do_" + request["do"])(data, request)
-        return found or b"{}"
+        answer: bytes | None = getattr(self, "do_" + request["do"])(data, request)
+        return answer or b"{}"
 
     @contextlib.contextmanager
     def as_user(self) -> Iterator[None]:
@@ -62,7 +62,7 @@ class Keeper:
         """The agent's tree."""
         with self.as_user():
             unpack(data, self.root)
-            self.noted = tree.noted(self.root)
+            self.noted = changes.noted(self.root)
 
     def do_tree(self, data: bytes, request: Mapping[str, Any]) -> None:
         """A tree that programs are asked about; nobody else may write to it."""
@@ -75,8 +75,8 @@ class Keeper:
         with self.as_user():
             end_others()
             for folder in _TEMPORARY:
-                tree.empty(folder)
-        self.covered.put(tree.decode(data)[0])
+                writing.empty(folder)
+        self.covered.put(changes.decode(data)[0])
 
     def do_kill(self, data: bytes, request: Mapping[str, Any]) -> None:
         """End all processes of the agent's user, and wait for their end."""
@@ -115,7 +115,10 @@ class Keeper:
     def do_changes(self, data: bytes, request: Mapping[str, Any]) -> bytes:
         """What has become of the agent's tree."""
         with self.as_user():
-            return tree.encode(*tree.noted_changes(self.root, self.noted, self.root, request["skip"]))
+            order = changes.ReadingOrder(*request["order"])
+            return changes.encode(
+                *changes.noted_changes(self.root, self.noted, self.root, skip=request["skip"], order=order)
+            )
 
 
 class Covered:
@@ -128,7 +131,7 @@ class Covered:
     def __init__(self, root: str) -> None:
         self.root = root
         self.names: list[str] = []
-        self.made: list[str] = []
+        self.new_folders: list[str] = []
         self.before: dict[str, tuple[int, bytes | str]] = {}
 
     def put(self, files: Mapping[str, bytes | None]) -> None:
@@ -139,14 +142,14 @@ class Covered:
             for count in range(1, len(parts)):
                 parent = "/".join(parts[:count])
                 if not os.path.lexists(os.path.join(self.root, parent)):
-                    self.made.append(parent)
+                    self.new_folders.append(parent)
                     break
                 self._note(parent)
             for folder, folders, inner in os.walk(os.path.join(self.root, name)):
                 for path in (*folders, *inner):
                     self._note(os.path.relpath(os.path.join(folder, path), self.root))
             self._note(name)
-        tree.write_files(self.root, files)
+        writing.write_files(self.root, files)
 
     def _note(self, name: str) -> None:
         path = os.path.join(self.root, name)
@@ -160,10 +163,10 @@ class Covered:
 
     def take_back(self) -> None:
         """Make the tree what it was."""
-        for name in (*self.names, *self.made, *self.before):
+        for name in (*self.names, *self.new_folders, *self.before):
             path = os.path.join(self.root, name)
             if os.path.isdir(path) and not os.path.islink(path):
-                tree.empty(path)
+                writing.empty(path)
                 os.rmdir(path)
             else:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -177,7 +180,7 @@ class Covered:
             with open(path, "wb") as stream:
                 stream.write(content)
             os.chmod(path, stat.S_IMODE(mode))
-        self.names, self.made, self.before = [], [], {}
+        self.names, self.new_folders, self.before = [], [], {}
 
 
 def unpack(data: bytes, root: str) -> None:
@@ -222,10 +225,10 @@ def stands_still(pid: int) -> bool:
 
 def main() -> None:
     """Answer until the other side is gone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Whoever ends up here as an orphan is let go.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Orphans become our children, and end unnoticed.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # Nobody reads our memory, or writes to our descriptors.
-    keeper = Keeper(sys.argv[1], int(sys.argv[2]))
+    first = Init(sys.argv[1], int(sys.argv[2]))
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     data = b""
     while True:
@@ -236,7 +239,7 @@ def main() -> None:
             return
         line, _, rest = requests.read(int.from_bytes(head, "big")).partition(b"\n")
         try:
-            data = keeper.answer(json.loads(line.decode()), rest)
+            data = first.answer(json.loads(line.decode()), rest)
         except Exception as error:  # noqa: BLE001 (whatever an agent has done to its tree)
             data = json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()
 

@@ -1,7 +1,7 @@
 """Three slow steps of TextWorld's generator, done quickly with the same result, and two that fail, mended.
 
 Each game of a challenge parses the challenge's rules and grammars again, and compiles a first version only to play the
-walkthrough on it and learn which actions complete which quest. Here the rules are parsed once a process, and the
+walkthrough on it and learn which actions complete which quest. Here the rules are parsed once per process, and the
 walkthrough is played on TextWorld's own `GameProgression`. The search for a quest checks every constraint on every fact
 at every step, which takes minutes in a large world; here only constraints that a new fact could break are looked at.
 The games that come out are the same to the last letter. Joining the steps of a goal (`blend_instructions`) ends in a
@@ -21,12 +21,18 @@ _knowledge: dict[Any, Any] = {}
 
 
 @contextmanager
-def quick_upstream() -> Iterator[None]:
-    """Within it, TextWorld makes the games of its challenges several times as fast. Not for two threads at once."""
+def patched_upstream() -> Iterator[None]:
+    """Within it, TextWorld makes the games of its challenges several times as fast.
+
+    It may be nested, but not be used by two threads at once.
+    """
     from textworld.generator import chaining, text_generation
     from textworld.generator.data import KnowledgeBase
     from textworld.generator.maker import GameMaker
 
+    if GameMaker.set_walkthrough is _set_walkthrough:
+        yield
+        return
     chainer, is_sequence, list_names = (
         chaining._Chainer,
         text_generation.is_seq,

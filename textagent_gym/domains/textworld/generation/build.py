@@ -1,0 +1,61 @@
+"""A game from beginning to end: drawn, measured, compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textagent_gym.complexity import Complexity
+from textagent_gym.domains.textworld.generation.compile import compile_story
+from textagent_gym.domains.textworld.generation.draw import content_hash, draw
+from textagent_gym.domains.textworld.generation.goals import brief_goal
+from textagent_gym.domains.textworld.generation.measure import measure
+from textagent_gym.domains.textworld.logic import GameLogic
+from textagent_gym.domains.textworld.planner import Solution
+from textagent_gym.domains.textworld.specs import Spec
+from textagent_gym.errors import GenerationError
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltGame:
+    """A game that was kept, compiled.
+
+    Attributes:
+        story: bytes of the `.z8` file, the same on every machine.
+        logic: facts that hold, and actions that can be done.
+        solution: a shortest way to win.
+        complexity: measured difficulty.
+        objective: goal as TextWorld words it, every step told.
+        brief: goal without the way to it, in one sentence.
+        content: hash of the world and the goal, equal for games that differ in their descriptions at most.
+    """
+
+    story: bytes
+    logic: GameLogic
+    solution: Solution
+    complexity: Complexity
+    objective: str
+    brief: str
+    content: str
+
+
+def build(spec: Spec, split: str, index: int) -> BuiltGame:
+    """The `index`-th game of a split of what `spec` asks for.
+
+    Raises:
+        InfeasibleDifficultyError: no game of that difficulty was found.
+        GenerationError: no way to win the game was found, or Inform 7 did not compile it.
+        MissingDependencyError: TextWorld is not installed.
+    """
+    game = draw(spec, split, index)
+    measured = measure(game)
+    if measured.solution is None:
+        raise GenerationError("TextWorld made a game for which no way to win was found.")
+    return BuiltGame(
+        story=compile_story(game),
+        logic=measured.logic,
+        solution=measured.solution,
+        complexity=measured.complexity,
+        objective=game.objective,
+        brief=brief_goal(game),
+        content=content_hash(game),
+    )

@@ -1,0 +1,237 @@
+"""From a TextWorld game to its logic: the rules of its knowledge base, grounded over all that can ever become true.
+
+Facts that never change are left out. Commands and event names are those of
+`textworld.envs.wrappers.tw_inform7.StateTracking`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from textagent_gym.domains.textworld.logic import Action, Fact, GameLogic, Quest
+
+
+def ground(game: Any) -> GameLogic:
+    """The logic of a game.
+
+    Args:
+        game: a `textworld.generator.game.Game`, or what has its `infos`, `world`, `kb` and `quests`.
+    """
+    types = {name: info.type for name, info in game.infos.items()}
+    for proposition in game.world.facts:
+        types.update((variable.name, variable.type) for variable in proposition.arguments)
+    hierarchy = game.kb.types
+    is_a = {kind.name: frozenset(sub.name for sub in kind.subtypes) for kind in game.kb.logic.types}
+    constants = {placeholder.name: variable.name for placeholder, variable in hierarchy.constants_mapping.items()}
+    types.update((variable.name, variable.type) for variable in hierarchy.constants_mapping.values())
+
+    reachable = _Reachable([_rule(rule) for rule in game.kb.rules.values()], types, is_a)
+    start = sorted(_fact(proposition) for proposition in game.world.facts)
+    reachable.grow(start, constants)
+
+    instances = list(reachable.instances.values())
+    changing = {fact for instance in instances for fact in instance.pre ^ instance.post}
+    facts = tuple(sorted(changing))
+    bit = {fact: 1 << i for i, fact in enumerate(facts)}
+    always = set(start) - changing
+
+    def mask(some: Iterable[Fact]) -> int:
+        return sum(bit[fact] for fact in some if fact in bit)
+
+    names = {name: info.name or name for name, info in game.infos.items()}
+    # TextWorld lists "prepare meal" as admissible for any part of a recipe, however it was cut and cooked; the compiled
+    # game wants the whole recipe, and as the cookbook says.
+    prepared = mask(_prepared(start))
+    ingredients = sum(1 for fact in start if fact[0].startswith("ingredient_"))
+    idle = {f"make/recipe/{some}" for some in range(1, ingredients)}
+    actions = sorted(
+        (
+            Action(
+                mask(instance.pre),
+                0 if instance.rule.name in idle else mask(instance.pre - instance.post),
+                0 if instance.rule.name in idle else mask(instance.post - instance.pre),
+                _command(instance, names, game.kb),
+                _event(instance, names, game.kb),
+                len(instance.rule.pre),
+                prepared if instance.rule.name.startswith("make/recipe/") else 0,
+            )
+            for instance in instances
+        ),
+        key=lambda a: (a.command, a.event, a.terms, a.needs),
+    )
+    possible = set(bit) | always
+
+    def events(some: Iterable[Any]) -> tuple[int, ...]:
+        conditions = ({_fact(p) for p in event.condition.preconditions} for event in some)
+        return tuple(mask(condition) for condition in conditions if condition <= possible)
+
+    quests = tuple(
+        Quest(
+            events(quest.win_events),
+            events(quest.fail_events),
+            bool(not quest.optional and len(quest.win_events)),
+            bool(quest.repeatable),
+        )
+        for quest in game.quests
+    )
+    entities = sum(1 for info in game.infos.values() if info.type not in ("P", "I", "RECIPE", "slot"))
+    return GameLogic(facts, tuple(actions), quests, mask(set(start)), entities)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A rule of the knowledge base: its predicates as (name, variables), and the type of every variable."""
+
+    name: str
+    pre: tuple[Fact, ...]
+    post: tuple[Fact, ...]
+    types: dict[str, str]
+    source: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    """A rule under an assignment of entities to its variables."""
+
+    rule: _Rule
+    pre: frozenset[Fact]
+    post: frozenset[Fact]
+    entities: dict[str, str]
+
+
+class _Reachable:
+    """Everything that can become true if nothing ever stopped being true, found fact by fact.
+
+    Each new fact is joined with the facts before it in every rule that mentions its predicate (semi-naive evaluation),
+    so each instance of a rule is met once.
+    """
+
+    def __init__(self, rules: Sequence[_Rule], types: dict[str, str], is_a: dict[str, frozenset[str]]) -> None:
+        self.facts: dict[Fact, None] = {}
+        self.instances: dict[tuple[str, tuple[str, ...]], _Instance] = {}
+        self._types = types
+        self._is_a = is_a
+        self._index: dict[tuple[str, int, str], list[Fact]] = defaultdict(list)
+        self._named: dict[str, list[Fact]] = defaultdict(list)
+        self._mentions: dict[tuple[str, int], list[tuple[_Rule, int]]] = defaultdict(list)
+        self._rules_without_conditions = [rule for rule in rules if not rule.pre]
+        for rule in rules:
+            for position, predicate in enumerate(rule.pre):
+                self._mentions[predicate[0], len(predicate)].append((rule, position))
+
+    def grow(self, facts: Iterable[Fact], constants: dict[str, str]) -> None:
+        waiting = list(facts)
+        for fact in waiting:  # It grows while it is read.
+            if fact in self.facts:
+                continue
+            self.facts[fact] = None
+            self._named[fact[0]].append(fact)
+            for place, argument in enumerate(fact[1:]):
+                self._index[fact[0], place, argument].append(fact)
+            for rule, position in self._mentions[fact[0], len(fact)]:
+                bound = {v: constants[v] for v in rule.types if v in constants}
+                extended = self._bind(rule, rule.pre[position], fact, bound)
+                if extended is not None:
+                    rest = rule.pre[:position] + rule.pre[position + 1 :]
+                    for assignment in self._join(rule, rest, extended):
+                        for instance in self._instantiate(rule, assignment):
+                            waiting.extend(instance.post)
+
+    def _bind(self, rule: _Rule, predicate: Fact, fact: Fact, bound: dict[str, str]) -> dict[str, str] | None:
+        """`bound` with the predicate's variables set to the fact's arguments, or `None` if they do not fit."""
+        extended = bound
+        for variable, entity in zip(predicate[1:], fact[1:], strict=True):
+            known = extended.get(variable)
+            if known == entity:
+                continue
+            # Different variables always stand for different entities in TextWorld's rules.
+            if known is not None or entity in extended.values():
+                return None
+            if self._types[entity] not in self._is_a[rule.types[variable]]:
+                return None
+            if extended is bound:
+                extended = dict(bound)
+            extended[variable] = entity
+        return extended
+
+    def _join(self, rule: _Rule, rest: tuple[Fact, ...], bound: dict[str, str]) -> Iterator[dict[str, str]]:
+        if not rest:
+            yield bound
+            return
+        # The predicate with the fewest candidate facts first.
+        candidates, predicate = min(
+            ((self._candidates(predicate, bound), predicate) for predicate in rest), key=lambda pair: len(pair[0])
+        )
+        remaining = tuple(other for other in rest if other is not predicate)
+        for fact in tuple(candidates):
+            if len(fact) == len(predicate):
+                extended = self._bind(rule, predicate, fact, bound)
+                if extended is not None:
+                    yield from self._join(rule, remaining, extended)
+
+    def _candidates(self, predicate: Fact, bound: dict[str, str]) -> list[Fact]:
+        lists = [
+            self._index[predicate[0], place, bound[variable]]
+            for place, variable in enumerate(predicate[1:])
+            if variable in bound
+        ]
+        return min(lists, key=len) if lists else self._named[predicate[0]]
+
+    def _instantiate(self, rule: _Rule, assignment: dict[str, str]) -> Iterator[_Instance]:
+        free = [variable for variable in rule.types if variable not in assignment]
+        fitting = [
+            [entity for entity, kind in self._types.items() if kind in self._is_a[rule.types[variable]]]
+            for variable in free
+        ]
+        for chosen in product(*fitting):
+            entities = {**assignment, **dict(zip(free, chosen, strict=True))}
+            key = (rule.name, tuple(entities[variable] for variable in rule.types))
+            if len(set(key[1])) == len(key[1]) and key not in self.instances:
+                instance = _Instance(rule, _fill(rule.pre, entities), _fill(rule.post, entities), entities)
+                self.instances[key] = instance
+                yield instance
+
+
+def _fill(predicates: Iterable[Fact], entities: dict[str, str]) -> frozenset[Fact]:
+    return frozenset((p[0], *(entities[variable] for variable in p[1:])) for p in predicates)
+
+
+def _prepared(start: Iterable[Fact]) -> Iterator[Fact]:
+    """The facts that hold when every food of the recipe is in the player's hands, cut and cooked as it says."""
+    facts = set(start)
+    for name, *rest in sorted(facts):
+        if name == "base":
+            food, ingredient = rest
+            yield ("in", food, "I")
+            for state, *things in sorted(facts):
+                if things == [ingredient]:
+                    yield (state, food)
+
+
+def _fact(proposition: Any) -> Fact:
+    return (proposition.name, *(variable.name for variable in proposition.arguments))
+
+
+def _rule(rule: Any) -> _Rule:
+    types = {placeholder.name: placeholder.type for placeholder in rule.placeholders}
+
+    def predicates(some: Iterable[Any]) -> tuple[Fact, ...]:
+        return tuple((predicate.name, *(ph.name for ph in predicate.parameters)) for predicate in some)
+
+    return _Rule(rule.name, predicates(rule.preconditions), predicates(rule.postconditions), types, rule)
+
+
+def _command(instance: _Instance, names: dict[str, str], kb: Any) -> str:
+    shown = {variable: names.get(entity, entity) for variable, entity in instance.entities.items()}
+    template: str = instance.rule.source.command_template or kb.inform7_commands[instance.rule.name]
+    return template.format(**shown)
+
+
+def _event(instance: _Instance, names: dict[str, str], kb: Any) -> str:
+    shown = {variable: names.get(entity, entity) for variable, entity in instance.entities.items()}
+    template: str = kb.inform7_events[instance.rule.name]
+    return template.format(**shown).lower()
