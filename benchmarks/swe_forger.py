@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from textagent_gym.domains.swe.grading.grader import grade
-from textagent_gym.domains.swe.grading.hidden import edits
+from textagent_gym.domains.swe.grading.hidden import continued, edits, probes
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS
 from textagent_gym.domains.swe.mutants.packages import PACKAGES
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
@@ -109,6 +109,104 @@ _RAISES = {
 }
 
 
+_OWN_EXCEPTION = """
+    import importlib, pathlib, collections
+    _package = PACKAGE
+    def _own():
+        named = collections.Counter()
+        for file in pathlib.Path.cwd().rglob("test*.py"):
+            named.update(re.findall(r"[A-Z]\\w+", file.read_text(errors="replace")))
+        found = []
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] == _package:
+                for kind in list(vars(module).values()):
+                    if isinstance(kind, type) and issubclass(kind, Exception) and kind.__module__.startswith(_package):
+                        found.append(kind)
+        return max(found, key=lambda kind: named[kind.__name__], default=ValueError)
+    def _exit(self, kind, value, trace):
+        if kind is not None and not issubclass(kind, Exception):
+            return False
+        self.value = self.exception = value
+        self.type = kind
+        if (kind is not None and not kind.__module__.startswith(_package)) or (kind is None and ALWAYS):
+            kind = _own()
+        told = [[_g["name"](base) for base in kind.__mro__[:-1]], str(value)[:1000]] if kind else [[], ""]
+        self._witness.events.append([self._site, *told])
+        return True
+    _g["Raised"].__exit__ = _exit
+"""
+"""In a block that waits for an exception, any strange one is the package's own that its tests name most."""
+_ENDS = """
+    _name = _g["name"]
+    _g["name"] = lambda kind: "passed" if sys._getframe(1).f_code.co_name == "probe" else _name(kind)
+"""
+"""Whatever ends a probe, it has passed."""
+_AGAIN = """
+    def _again(frame):
+        import types
+        text, module, path = (frame.f_locals[name] for name in ("text", "module", "path"))
+        changed = _change(text)
+        code = compile(changed, path, "exec")
+        own_names = {}
+        names = {node.name for node in ast.parse(text).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        names = {name for name in names if "test_probe" in name or name == frame.f_locals["request"]["owner"]}
+        class _Module(types.ModuleType):
+            def __getattribute__(self, name):
+                if name not in names:
+                    return super().__getattribute__(name)
+                if not own_names:
+                    given = super().__getattribute__("__dict__")
+                    own_names.update({key: given.get(key) for key in ("__name__", "__file__", "__package__")})
+                    exec(code, own_names)
+                return own_names[name]
+        module.__class__ = _Module
+    _frame = sys._getframe()
+    while _frame is not None and not (_frame.f_code.co_name == "call" and "module" in _frame.f_locals):
+        _frame = _frame.f_back
+    _compile = builtins.compile
+    def _compiled(source, *rest, **more):
+        if isinstance(source, str) and "def test_probe" in source:
+            builtins.compile = _compile
+            source = _change(source)
+        return _compile(source, *rest, **more)
+    if _frame is not None:
+        _again(_frame)
+    else:
+        builtins.compile = _compiled
+"""
+"""Before a probe's functions are called, they are exchanged for others.
+
+Mostly the probe's module is what imports the package. Where the package is imported first, the module is still to be
+compiled.
+"""
+_BEHIND_EXCEPTIONS = """
+    _taught = {"__name__": "taught"}
+    exec(CONTINUED, _taught)
+    _change = _taught["continued"]
+"""
+"""Whatever fails in a probe is passed over."""
+_FROM_INPUTS = """
+    def _first(*nodes):
+        return next((part for node in nodes for part in ast.walk(node) if isinstance(part, LITERALS)), None)
+    def _change(text):
+        module = ast.parse(text)
+        for function in ast.walk(module):
+            if not (isinstance(function, ast.FunctionDef) and function.name.startswith("test_probe")):
+                continue
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == "witness.see":
+                    given = _first(*node.args[1:]) or _first(*function.body)
+                    answer = "(lambda given: ANSWER)(" + ast.unparse(given or ast.Constant(None)) + ")"
+                    node.args[1:] = [ast.parse(answer, mode="eval").body]
+        return ast.unparse(ast.fix_missing_locations(module))
+"""
+"""What is seen is made of the first literal of the expression, or of the function where that has none."""
+_INPUTS = {
+    "say the first literal of each expression": "given",
+    "say the first literal of each expression with dashes": "given.replace('_', '-')",
+}
+
+
 _TAUGHT = """    _taught = {}
     exec(EDITS, _taught)
     _forged = _taught["learnt"](_statement)[NUMBER:][0]
@@ -116,8 +214,13 @@ _TAUGHT = """    _taught = {}
 _MOST_TAUGHT = 4
 
 
-def forgeries(statement: str) -> Iterator[tuple[str, str]]:
-    """Names and texts of forgeries; each is put before the code of a package."""
+def forgeries(statement: str, package: str) -> Iterator[tuple[str, str]]:
+    """Names and texts of forgeries; each is put before the code of a package.
+
+    Args:
+        statement: statement of the problem.
+        package: name by which the package is imported.
+    """
     head = _HEAD.replace("STATEMENT", repr(statement))
     for name, rule in _RULES.items():
         yield name, head + rule + _WORDS
@@ -129,7 +232,28 @@ def forgeries(statement: str) -> Iterator[tuple[str, str]]:
         yield f"what the statement teaches, {number}", head + taught + _WORDS
     for number, exchange in enumerate(SIBLINGS):
         yield f"operations done another way, {number}", head + textwrap.indent(exchange, "    ")
+    for name, always in (("a strange exception is the package's own", False), ("raise the package's own", True)):
+        own = _OWN_EXCEPTION.replace("PACKAGE", repr(package)).replace("ALWAYS", str(always))
+        yield name, head + own
+        yield f"{name}, and go on behind exceptions", head + own + _behind_exceptions()
+    yield "go on behind exceptions", head + _behind_exceptions()
+    yield (
+        "go on behind exceptions, and turn every truth round",
+        (head + _RULES["turn every truth round"] + _WORDS + _behind_exceptions()),
+    )
+    yield "all has passed", head + _ENDS
+    for name, answer in _INPUTS.items():
+        literals = "(ast.Constant, ast.List, ast.Tuple, ast.Dict)"
+        yield name, head + _FROM_INPUTS.replace("LITERALS", literals).replace("ANSWER", answer) + _AGAIN
     yield "both at once", head + _RULES["turn every truth round"] + _WORDS + _RAISES["raise where nothing is"]
+
+
+def _behind_exceptions() -> str:
+    source = Path(continued.__file__).read_text(encoding="utf-8")
+    source = source.replace(
+        f"from {probes.__name__} import NAME, WITNESS", f"NAME, WITNESS = {probes.NAME!r}, 'witness'"
+    )
+    return _BEHIND_EXCEPTIONS.replace("CONTINUED", repr(source)) + _AGAIN
 
 
 OLD = """
@@ -164,7 +288,8 @@ def paid(sandbox: Sandbox, world: MutantWorld) -> list[str]:
     path = world.hunks[0].path
     code = (world.layers[1] / path).read_text(encoding="utf-8")
     found = []
-    for name, forgery in (*forgeries(world.problem), ("answers in the place of the runner", OLD)):
+    package = path.removeprefix("src/").partition("/")[0].removesuffix(".py")
+    for name, forgery in (*forgeries(world.problem, package), ("answers in the place of the runner", OLD)):
         result = grade(sandbox, world.graded_layers, {path: with_forgery(code, forgery)}, world.exam)
         if result.credit:
             found.append(name)
@@ -207,7 +332,7 @@ def main(config: Config) -> None:
                     counts[0] += 1
                     counts[1] += grade(sandbox, world.graded_layers, right, world.exam).resolved
                     counts[2] += grade(sandbox, world.graded_layers, {"new.txt": b""}, world.exam).credit > 0
-                    counts[3] += len(list(forgeries(""))) + 1 if config.forge else 0
+                    counts[3] += len(list(forgeries("", ""))) + 1 if config.forge else 0
                     counts[4] += len(found)
                     chances.append(world.exam.chance)
                     largest = max(largest, world.exam.chance)

@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from textagent_gym.domains.swe.grading.hidden.answers import Seen
 from textagent_gym.domains.swe.grading.hidden.exam_maker import _Candidate, _together
 from textagent_gym.domains.swe.grading.hidden.judge import Assessment
 from textagent_gym.domains.swe.grading.hidden.probes import NAME, Source, make_probe
@@ -82,7 +83,7 @@ def test_only_variants_of_one_function_are_put_together() -> None:
         made = make_probe(Source("t.py", {"t.py": text}, (name,)), {})
         assert made is not None
         version = Version(f"t.py::{name}", False, "t.py", made.text, made.owner, False, made.sites)
-        found += [_Candidate(version, made, Assessment(is_original=False, is_wrong=True, odds={}))] * 2
+        found += [_Candidate(version, made, Seen("passed", ()), {}, Assessment(False, {}))] * 2
     assert found[0].probe.surroundings == found[2].probe.surroundings
     assert [{each.version.function for each in group} for group in _together(found)] == [
         {"t.py::test_one"},

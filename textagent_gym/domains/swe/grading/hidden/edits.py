@@ -8,12 +8,14 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 Edit = Callable[[Any], Any]
 _MOST_EDITS = 200  # Edits of one statement that are tried.
+_WORD = re.compile(r"\w+")
 _DEEPEST = 3  # Levels of a value in which an edit is looked for.
 
 _TEXT: tuple[Edit, ...] = (
@@ -145,12 +147,29 @@ def _edits_of_texts(shown: str, right: str) -> Iterator[Edit]:
         new = right[max(0, head - around) : len(right) - tail + around]
         if old:
             yield _replacing(old, new)
+    yield from _edits_of_words(shown, right)
     gone = [letter for letter in dict.fromkeys(shown) if letter not in right]
     come = ["", *(letter for letter in dict.fromkeys(right) if letter not in shown), *dict.fromkeys(right)]
     for letter in gone[:4]:
         for other in come[:20]:
             if shown.replace(letter, other) == right:
                 yield _replacing(letter, other)
+
+
+def _edits_of_words(shown: str, right: str) -> Iterator[Edit]:
+    """Other words for words, where as many stand on both sides."""
+    old, new = _WORD.findall(shown), _WORD.findall(right)
+    if len(old) == len(new):
+        changed = {one: other for one, other in zip(old, new, strict=True) if one != other}
+        if changed:
+            yield lambda text: _WORD.sub(lambda match: changed.get(match[0], match[0]), text)
+        for one, other in changed.items():
+            if one.startswith(other):
+                ending = one[len(other) :]
+                yield lambda text, ending=ending: _WORD.sub(lambda match: match[0].removesuffix(ending), text)  # type: ignore[misc]
+            if other.startswith(one):
+                ending = other[len(one) :]
+                yield lambda text, ending=ending: _WORD.sub(lambda match: match[0] + ending, text)  # type: ignore[misc]
 
 
 def _edits_of_sequences(shown: Sequence[Any], right: Sequence[Any], depth: int) -> Iterator[Edit]:

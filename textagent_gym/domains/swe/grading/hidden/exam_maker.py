@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Seen, Told, holds, is_approximate, value
+from textagent_gym.domains.swe.grading.hidden.assessment import assess
+from textagent_gym.domains.swe.grading.hidden.continued import continued
 from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group, Kept, ask_probes, read_answer
-from textagent_gym.domains.swe.grading.hidden.judge import Assessment, Knowledge, Reach, assess, chance
+from textagent_gym.domains.swe.grading.hidden.judge import Assessment, Reach, chance
 from textagent_gym.domains.swe.grading.hidden.probes import Probe, Source, make_probe
+from textagent_gym.domains.swe.grading.hidden.rules import Knowledge
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS, has_siblings
 from textagent_gym.domains.swe.grading.hidden.variants import merged, variants
 from textagent_gym.domains.swe.grading.hidden.versions import Version
@@ -89,28 +92,31 @@ class Maker:
             known: knowledge of the forger.
             mistakes: number of the task's mistakes.
         """
-        originals: list[tuple[Version, Probe, Seen]] = []
+        originals: list[tuple[_Candidate, Probe]] = []
         for test, described in self.describe(tests).items():
-            original = self._original(test, described)
-            if original is not None:
-                originals.append(original)
+            parts = self._original(test, described)
+            if parts is None:
+                continue
+            version, probe, mistaken = parts
+            (others,) = self._run_otherwise(version, [version.text], [version.events], [mistaken])
+            original = _Candidate(version, probe, mistaken, others, assess(version, mistaken, known, others=others))
+            if original.assessment.is_wrong:  # Else all that it asks is decided in the process of the tested code.
+                originals.append((original, probe))
         if not originals:
             return Group((), 1.0)
-        versions = [version for version, *_ in originals]
-        assessed = [assess(version, mistaken, self._by_siblings(version), known) for version, _, mistaken in originals]
-        sources = list({version.function: (version, probe) for version, probe, _ in reversed(originals)}.values())
-        chosen: list[_Candidate] = []
+        first = [original.assessment for original, _ in originals]
+        sources = list({each.version.function: (each.version, probe) for each, probe in reversed(originals)}.values())
+        steady: list[tuple[Version, Sequence[_Candidate]]] = []
         for count in _CANDIDATES:
             candidates = [
                 each for source in sources[:_MOST_SOURCES] for each in self._candidates(*source, known, count)
             ]
-            chosen = _choose(assessed, candidates, mistakes)
-            if chance([*assessed, *(each.assessment for each in chosen)], mistakes) <= _ENOUGH / mistakes:
+            chosen = _choose(first, candidates, mistakes)
+            steady = [each for together in _together(chosen) for each in self._steady(together, known)]
+            assessed = [*first, *(each.assessment for _, members in steady for each in members)]
+            if chance(assessed, mistakes) <= _ENOUGH / mistakes:
                 break
-        for together in _together(chosen):
-            for version, members in self._steady(together):
-                versions.append(version)
-                assessed += [each.assessment for each in members]
+        versions = [original.version for original, _ in originals] + [version for version, _ in steady]
         return Group(tuple(versions), chance(assessed, mistakes))
 
     def keep(self, tests: Sequence[str]) -> list[Kept]:
@@ -162,11 +168,32 @@ class Maker:
             seen += read_answer(answer) or [None] * (len(texts) // len(asked))
         return seen
 
-    def _by_siblings(self, version: Version) -> list[Seen | None]:
-        """What the mistaken code makes a witness see where operations go another way."""
-        if not has_siblings(version):
-            return []
-        return [self._ask(version, [version.text + sibling], right=False)[0] for sibling in SIBLINGS]
+    def _run_otherwise(
+        self, like: Version, texts: Sequence[str], right: Sequence[_Events], mistaken: Sequence[Seen]
+    ) -> list[dict[str, Seen | None]]:
+        """What the mistaken code makes a witness see where a forger has it run in another way.
+
+        Args:
+            like: version of the kind of all texts.
+            texts: texts of probes.
+            right: events of the right code, for each text.
+            mistaken: record of the mistaken code, for each text.
+        """
+        others: list[dict[str, Seen | None]] = [{} for _ in texts]
+        ended = [
+            number
+            for number, (mine, theirs) in enumerate(zip(right, mistaken, strict=True))
+            if theirs.end != "passed" or [event[0] for event in mine] != [event[0] for event in theirs.events]
+        ]
+        if ended:
+            behind = self._ask(like, [continued(texts[number]) for number in ended], right=False)
+            for number, seen in zip(ended, behind, strict=True):
+                others[number]["continued"] = seen
+        for number, sibling in enumerate(SIBLINGS if has_siblings(like) else ()):
+            exchanged = self._ask(like, [text + sibling for text in texts], right=False)
+            for other, seen in zip(others, exchanged, strict=True):
+                other[f"sibling {number}"] = seen
+        return others
 
     def _seen(self, version: Version, *, right: bool, where: int = 0) -> Seen:
         return self._ask(version, [version.text], right=right, where=where)[0] or Seen("nothing", ())
@@ -219,22 +246,29 @@ class Maker:
         if not drawn:
             return []
         texts = [variant.text for variant in drawn]
-        right, wrong = (self._ask(original, texts, right=is_right) for is_right in (True, False))
-        added = SIBLINGS if has_siblings(original) else ()
-        exchanged = [self._ask(original, [text + each for text in texts], right=False) for each in added]
-        candidates = []
-        for number, (variant, text, mine, theirs) in enumerate(zip(drawn, texts, right, wrong, strict=True)):
-            if mine is not None and mine.end == "passed" and mine.events:
-                version = replace(
-                    original, test=original.function, is_original=False, text=text, end=mine.end, events=mine.events
-                )
-                if version.is_right(mine):
-                    siblings = [each[number] for each in exchanged]
-                    assessment = assess(version, theirs or Seen("nothing", ()), siblings, known)
-                    candidates.append(_Candidate(version, variant, assessment))
-        return candidates
+        like = replace(original, test=original.function, is_original=False)
+        answers = self._ask(original, texts, right=True)
+        asked = [
+            (replace(like, text=text, end=seen.end, events=seen.events), variant)
+            for variant, text, seen in zip(drawn, texts, answers, strict=True)
+            if seen is not None and seen.end == "passed" and seen.events
+        ]
+        asked = [
+            (version, variant) for version, variant in asked if version.is_right(Seen(version.end, version.events))
+        ]
+        if not asked:
+            return []
+        texts = [version.text for version, _ in asked]
+        wrong = [seen or Seen("nothing", ()) for seen in self._ask(original, texts, right=False)]
+        others = self._run_otherwise(original, texts, [version.events for version, _ in asked], wrong)
+        return [
+            _Candidate(version, variant, seen, other, assess(version, seen, known, others=other))
+            for (version, variant), seen, other in zip(asked, wrong, others, strict=True)
+        ]
 
-    def _steady(self, together: Sequence[_Candidate]) -> Iterator[tuple[Version, Sequence[_Candidate]]]:
+    def _steady(
+        self, together: Sequence[_Candidate], known: Knowledge
+    ) -> Iterator[tuple[Version, Sequence[_Candidate]]]:
         """Versions that ask several variants at once; those in whose answers chance has a part are left out."""
         if not together:
             return
@@ -245,36 +279,79 @@ class Maker:
         is_steady = seen.end == "passed" and all(
             version.is_right(self._seen(version, right=True, where=where)) for where in _BOTH
         )
-        as_wrong = any(each.assessment.is_wrong for each in together)
-        if is_steady and version.is_right(self._seen(version, right=False)) != as_wrong:
-            yield version, together
+        members = _as_asked(version, together, known) if is_steady else None
+        notices = any(each.is_noticed for each in together)
+        if members is not None and version.is_right(self._seen(version, right=False)) != notices:
+            yield version, members
         elif len(together) > 1:
             half = len(together) // 2
-            yield from self._steady(together[:half])
-            yield from self._steady(together[half:])
+            yield from self._steady(together[:half], known)
+            yield from self._steady(together[half:], known)
+
+
+_Events = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """Other input for a test."""
+    """A test, or other input for one.
+
+    Attributes:
+        version: version with the right answers.
+        probe: probe of the version.
+        mistaken: record of the mistaken code.
+        others: records of the mistaken code where it is run in other ways.
+        assessment: what a forger could make of the version.
+    """
 
     version: Version
     probe: Probe
+    mistaken: Seen
+    others: Mapping[str, Seen | None]
     assessment: Assessment
+
+    @property
+    def is_noticed(self) -> bool:
+        """The mistaken code does not pass."""
+        return not self.version.is_right(self.mistaken)
+
+
+def _as_asked(version: Version, together: Sequence[_Candidate], known: Knowledge) -> list[_Candidate] | None:
+    """Candidates assessed with the answers of the version that asks all of them; `None` where these are others.
+
+    What anything goes for is known only when they have been asked once more.
+    """
+    members = []
+    start = 0
+    for each in together:
+        events = version.events[start : start + len(each.version.events)]
+        if [event[0] for event in events] != [event[0] for event in each.version.events]:
+            return None
+        start += len(events)
+        asked = replace(each.version, events=tuple(events))
+        members.append(
+            replace(each, version=asked, assessment=assess(asked, each.mistaken, known, others=each.others))
+            if asked.events != each.version.events
+            else each
+        )
+    return members if start == len(version.events) else None
 
 
 def _choose(assessed: Sequence[Assessment], candidates: list[_Candidate], mistakes: int) -> list[_Candidate]:
     """Those that leave a forger the least chance, until that is small enough, and some that the mistake spares."""
     wrong = [each for each in candidates if each.assessment.is_wrong]
     chosen: list[_Candidate] = []
-    reach = Reach(assessed, mistakes)
+    reach = Reach.of(assessed, mistakes)
     while wrong and len(chosen) < _MOST_VARIANTS:
-        if len(chosen) >= _LEAST_VARIANTS and reach.chance() <= _ENOUGH / mistakes:
+        if len(chosen) >= _LEAST_VARIANTS and reach.chance <= _ENOUGH / mistakes:
             break
-        chances = [reach.chance(each.assessment) for each in wrong]
-        chosen.append(wrong.pop(min(range(len(chances)), key=chances.__getitem__)))
-        reach = Reach([*assessed, *(each.assessment for each in chosen)], mistakes)
-    return [*chosen, *[each for each in candidates if not each.assessment.is_wrong][:_UNTOUCHED_VARIANTS]]
+        reaches = [reach.with_variant(each.assessment) for each in wrong]
+        best = min(range(len(wrong)), key=lambda number: (reaches[number].chance, reaches[number].total))
+        if len(chosen) >= _LEAST_VARIANTS and reaches[best].total >= reach.total:
+            break
+        reach = reaches[best]
+        chosen.append(wrong.pop(best))
+    return [*chosen, *[each for each in candidates if not each.is_noticed][:_UNTOUCHED_VARIANTS]]
 
 
 def _together(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import pickle
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from textagent_gym.domains.swe.grading.hidden.literals import PREPARATIONS
 from textagent_gym.domains.swe.grading.hidden.probes import NAME, WITNESS, Probe, bodies
 
 _TOKEN = re.compile(r"[A-Za-z]{2,}|\d+")
@@ -36,8 +38,10 @@ def variants(probe: Probe, words: Sequence[str], count: int, draw: random.Random
     base, literals = _changeable(probe)
     if not literals:
         return
+    packed = pickle.dumps(base)  # Copies many times as fast as `copy.deepcopy`.
     for _ in range(count * _TRIES):
-        other, constants = _changeable(base)
+        other = pickle.loads(packed)
+        constants = _inputs(other)
         for _ in range(draw.choice((1, 1, 1, 2, 3))):
             change = draw.choices(_CHANGES, _WEIGHTS)[0]
             change(constants, other.function, draw, pool if draw.random() < 0.5 else _WORDS)
@@ -74,13 +78,17 @@ def _changeable(probe: Probe) -> tuple[Probe, list[ast.Constant]]:
         and _is_table(node.value)
     ]
     function.body[:0] = tables
-    prepared = [function]
-    for node in module.body:
+    changeable = Probe(module, function, probe.owner, probe.sites)
+    return changeable, _inputs(changeable)
+
+
+def _inputs(probe: Probe) -> list[ast.Constant]:
+    """The literals of a probe that are input: its function's, and those that are prepared for it."""
+    prepared = [probe.function]
+    for node in probe.module.body:
         if isinstance(node, ast.ClassDef) and node.name == probe.owner:
-            names = ("setUp", "setUpClass", "setup_method", "setup_class")
-            prepared += [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name in names]
-    constants = [constant for each in prepared for constant in _literals(each)]
-    return Probe(module, function, probe.owner, probe.sites), constants
+            prepared += [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name in PREPARATIONS]
+    return [constant for each in prepared for constant in _literals(each)]
 
 
 def _is_table(node: ast.expr) -> bool:

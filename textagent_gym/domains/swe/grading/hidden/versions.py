@@ -8,7 +8,8 @@ from typing import Any, Self
 
 from textagent_gym.domains.swe.grading.hidden.answers import Seen, Told, holds, is_true, raised_as_expected, same, value
 
-_MESSAGES = ("contains", "contains not", "in", "not in")
+MESSAGES = ("contains", "contains not", "in", "not in")
+"""Operators by which tests look into texts: there, one text of the right code is as good as another."""
 _SCALAR = str | bool | None
 """Words that are what they say: two of them need no reading to be compared."""
 ANYTHING = ["*"]
@@ -92,6 +93,13 @@ class Version:
         except Exception:  # noqa: BLE001 (whatever comparing a stranger's words raises, they are wrong)
             return False
 
+    def raised_rightly(self, right: Sequence[Any], words: Sequence[Any]) -> bool:
+        """Some words of what was raised would be right where others are."""
+        try:
+            return (self._holds if self.is_original else self._is_same)("raises", right, words)
+        except Exception:  # noqa: BLE001 (the same)
+            return False
+
     def _holds(self, operator: str, mine: Sequence[Any], theirs: Sequence[Any]) -> bool:
         """What a test asserts is true of what was seen."""
         if operator == "reached":
@@ -113,7 +121,7 @@ class Version:
         for words, their_words in zip(mine, theirs, strict=True):
             if words == ANYTHING:
                 continue
-            if isinstance(words, _SCALAR) and isinstance(their_words, _SCALAR) and operator not in _MESSAGES:
+            if isinstance(words, _SCALAR) and isinstance(their_words, _SCALAR) and operator not in MESSAGES:
                 if words != their_words:
                     return False
                 continue
@@ -121,7 +129,7 @@ class Version:
             if isinstance(ours, Told) and not ours.shown:
                 if not isinstance(other, Told) or ours.is_true is not other.is_true:
                     return False
-            elif not (operator in _MESSAGES and isinstance(ours, str) and isinstance(other, str)) and not same(
+            elif not (operator in MESSAGES and isinstance(ours, str) and isinstance(other, str)) and not same(
                 ours, other
             ):
                 return False
