@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types unit docs benchmark install clean
+.PHONY: demo test slow lint types unit docs benchmark install clean
 
 demo: $(INSTALLED)  ## train a tiny agent on TextWorld games and evaluate it; leaves a run folder
 	$(BIN)/python -m baselines.demo
 
-test: lint types unit  ## everything that is checked
+test: lint types unit  ## lint, types, and all tests but the slow ones
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -19,7 +19,10 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 unit: $(INSTALLED)
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m "not slow"
+
+slow: $(INSTALLED)  ## the tests that `make test` leaves out; CI runs both
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m slow
 
 docs: $(INSTALLED)  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

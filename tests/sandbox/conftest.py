@@ -28,17 +28,16 @@ def open_sandbox(name: str, limits: Limits | None = None) -> Sandbox:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Each kind of sandbox."""
+def opened(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """The sandbox that is asked for."""
     box = open_sandbox(request.param)
     yield box
     box.close()
 
 
-@pytest.fixture(scope="module", params=[name for name in KINDS if name not in UNSAFE])
-def safe_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Each kind of sandbox that keeps an agent in."""
-    box = open_sandbox(request.param)
-    yield box
-    box.close()
+sandbox = pytest.fixture(opened, scope="module", params=KINDS, name="sandbox")
+"""Each kind of sandbox."""
+safe_sandbox = pytest.fixture(
+    opened, scope="module", params=[name for name in KINDS if name not in UNSAFE], name="safe_sandbox"
+)
+"""Each kind of sandbox that keeps an agent in."""

@@ -13,13 +13,13 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.sandbox.conftest import SAFE, UNSAFE, open_sandbox
+from tests.sandbox.conftest import SAFE, UNSAFE, open_sandbox, opened
 from tests.sandbox.test_sandbox import ECHO
 from textagent_gym.sandbox import Limits, Question, Result, Sandbox, SandboxError
 from textagent_gym.sandbox.bubblewrap import mounts
@@ -36,20 +36,10 @@ from textagent_gym.sandbox.writing import empty, write_files
 SKIP = (".git", "__pycache__")
 
 
-@pytest.fixture(scope="module", params=[*UNSAFE, *SAFE])
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Each kind of sandbox on this machine; what a cluster has is one of them."""
-    box = open_sandbox(request.param)
-    yield box
-    box.close()
-
-
-@pytest.fixture(scope="module", params=SAFE)
-def safe_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Each kind that keeps an agent in."""
-    box = open_sandbox(request.param)
-    yield box
-    box.close()
+sandbox = pytest.fixture(opened, scope="module", params=[*UNSAFE, *SAFE], name="sandbox")
+"""Each kind of sandbox on this machine; what a cluster has is one of them."""
+safe_sandbox = pytest.fixture(opened, scope="module", params=SAFE, name="safe_sandbox")
+"""Each kind that keeps an agent in."""
 
 
 @pytest.fixture

@@ -8,13 +8,19 @@ from typing import Any
 import gymnasium
 import pytest
 
-from tests.sandbox.conftest import open_sandbox, safe_sandbox, sandbox
+from tests.sandbox.conftest import KINDS, UNSAFE, open_sandbox, opened
 from textagent_gym.calls import Call
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.domains.swe.tools import render
 from textagent_gym.tasks import Task
 
-__all__ = ["bash", "open_sandbox", "safe_sandbox", "sandbox"]  # Fixtures are found by their names here.
+ALONE = ("bubblewrap", "process")
+"""Sandboxes without an engine or a cluster: with the others, a grading takes several times as long."""
+GRADED = {name: pytest.param(name, marks=() if name in ALONE else pytest.mark.slow) for name in KINDS}
+sandbox = pytest.fixture(opened, scope="module", params=GRADED.values(), name="sandbox")
+safe_sandbox = pytest.fixture(
+    opened, scope="module", params=[GRADED[name] for name in KINDS if name not in UNSAFE], name="safe_sandbox"
+)
 
 
 @pytest.fixture(scope="session")

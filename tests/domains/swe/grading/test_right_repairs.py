@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import gymnasium
 import pytest
 
-from tests.domains.swe.conftest import bash, open_sandbox
+from tests.domains.swe.conftest import bash
+from tests.sandbox.conftest import open_sandbox
 from textagent_gym.tasks import Task
 
 MODULE = "measures/numerals.py"
@@ -109,6 +110,7 @@ def test_a_right_repair_is_paid(
     assert "takes its place" not in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", TOGETHER, ids=lambda names: names[0])
 def test_a_right_repair_is_paid_where_a_tree_takes_longer_to_send(
     slow_env: gymnasium.Env[str, str], task: Task, names: tuple[str, ...], caplog: pytest.LogCaptureFixture

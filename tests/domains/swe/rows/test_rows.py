@@ -17,7 +17,8 @@ from typing import Any
 import gymnasium
 import pytest
 
-from tests.domains.swe.conftest import bash, open_sandbox
+from tests.domains.swe.conftest import bash
+from tests.sandbox.conftest import open_sandbox
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.domains.swe.rows.instances import Instances, InstanceWorld, read_row
 from textagent_gym.domains.swe.rows.patches import FilePatch, read_patch
