@@ -96,6 +96,14 @@ def test_quests_have_the_shape_asked_for(knobs: dict[str, object], quests: int) 
         assert all(quest.win_events[0].actions for quest in game.quests)
 
 
+def test_quests_bring_no_more_objects_than_were_asked_for() -> None:
+    """Many steps back from a goal bring one too many; others lie beside them."""
+    spec = make_spec("custom", rooms=2, objects=1, quest_length=3)
+    for index in range(10):
+        objects = draw(spec, "train", index).world.objects
+        assert len([thing for thing in objects if thing.type not in ("P", "I")]) == 1, index  # Player and inventory.
+
+
 def test_what_cannot_be_made_is_said_and_not_searched_for_ever() -> None:
     with pytest.raises(InfeasibleDifficultyError, match="quest_length=6 was not reached"):
         TextWorldTasks(make_spec("custom", rooms=1, objects=1, quest_length=6, quest_breadth=5)).task("train", 0)
