@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from textagent_gym.cli.environment import Chosen, full_id, make
 from textagent_gym.core import TextEnv
+from textagent_gym.errors import WorldBrokenError
 from textagent_gym.knobs import knob_table
 from textagent_gym.options import TextEnvKwargs
 from textagent_gym.terminal import visible
@@ -52,8 +53,15 @@ class Info(Chosen):
         for split in tasks.splits:
             size = tasks.size(split)
             console.print(f"  split {split}: {'endless' if size is None else f'{size} tasks'}")
-        with console.status("Making the task ..."):
-            observation, info = env.reset(options={"task_index": self.task})
+        try:
+            with console.status("Making the task ..."):
+                observation, info = env.reset(options={"task_index": self.task})
+        except WorldBrokenError as error:  # Such as an engine that does not run.
+            console.print(
+                f"  Task {self.task} cannot be shown here: {visible(str(error))}", markup=False, highlight=False
+            )
+            env.close()
+            return 0
         console.rule(visible(info["task"]))
         for name, value in info["complexity"].to_dict().items():
             console.print(f"  {name}: {value}")

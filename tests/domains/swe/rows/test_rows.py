@@ -259,6 +259,18 @@ def test_info_answers_without_the_rows_and_says_how_to_get_them(
     assert "command_timeout" in printed
 
 
+def test_info_answers_where_no_engine_can_show_the_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("swebench")
+    from textagent_gym.cli.main import main
+
+    path = write(tmp_path / "rows.jsonl", [record(1)])
+    with pytest.raises(SystemExit, match="0"):
+        main(["info", "SWE-bench", "--set", f"rows={path}", "--set", "divide=test", "--set", "split=test"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "split test: 1 tasks" in printed
+    assert "Task 0 cannot be shown here: " in printed  # No engine is here, or none has its image.
+
+
 # Making complete.
 
 
