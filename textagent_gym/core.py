@@ -313,9 +313,10 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         task = self._choose_task(options)
         self._task = self._episode = None  # Should anything fail, the env says that it needs a reset.
         observation = self._begin_afresh(task)
-        if self.shows_instructions and self.instructions:
-            observation = f"{self.instructions}\n\n{observation}"
         self._task = task
+        instructions = self.instructions
+        if self.shows_instructions and instructions:
+            observation = f"{instructions}\n\n{observation}"
         self._actions = []
         try:
             self._episode = _Episode(
@@ -328,8 +329,8 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         except BaseException:
             self._task = self._episode = None
             raise
-        if self.instructions:
-            info["instructions"] = self.instructions
+        if instructions:
+            info["instructions"] = instructions
         if self.render_mode == "human":
             self.render()
         return self._episode.observation, info

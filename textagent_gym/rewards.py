@@ -7,6 +7,7 @@ density.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from textagent_gym.errors import InvalidOptionError
 
@@ -25,6 +26,7 @@ def parse_density(density: float | str) -> float:
     return float(value)
 
 
+@lru_cache(maxsize=1024)
 def paying_milestones(milestones: int, density: float) -> tuple[int, ...]:
     """Which milestones pay, as numbers from 1 to `milestones`; the last one, success, always does.
 

@@ -46,6 +46,14 @@ def test_gymnasiums_checker_finds_nothing_to_warn_of(make) -> None:
         check_env(make().unwrapped)
 
 
+def test_instructions_use_the_words_of_the_game() -> None:
+    env = gymnasium.make("textagent/ALFWorld-v0", dialect="put", instructions="observation")
+    observation, info = env.reset(seed=0)
+    assert observation.startswith(info["instructions"])
+    assert "put OBJECT in/on RECEPTACLE" in observation
+    assert "move OBJECT" not in observation
+
+
 @pytest.mark.parametrize("name", TASK_TYPES.values())
 def test_every_type_is_won_by_the_oracle_and_returns_one_at_every_density(make, name: str) -> None:
     for density in (0.0, 0.5, 1.0):
