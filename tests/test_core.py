@@ -505,6 +505,13 @@ def test_a_wrong_argument_says_what_exists(wrong: dict[str, object]) -> None:
         LightsEnv(**wrong)
 
 
+def test_a_message_names_the_bounds_that_there_are() -> None:
+    with pytest.raises(InvalidOptionError, match=r"turn_penalty must be a number from 0\.0 up, got -1"):
+        LightsEnv(turn_penalty=-1)
+    with pytest.raises(InvalidOptionError, match=r"shaping_discount must be a number from 0\.0 to 1\.0, got 2"):
+        LightsEnv(shaping_discount=2)
+
+
 def test_a_spec_survives_json_and_pickling() -> None:
     env = gymnasium.make("lights/Lights-v0", switches=5, reward_density=0.5, infos=["oracle_action"])
     for spec in (EnvSpec.from_json(env.spec.to_json()), pickle.loads(pickle.dumps(env.spec))):

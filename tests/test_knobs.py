@@ -111,6 +111,12 @@ def test_a_wrong_value_of_any_type_is_one_kind_of_error(value: object) -> None:
         Everything(number=value)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("value", [(), [], 5, ""], ids=repr)
+def test_a_knob_of_several_names_takes_at_least_one(value: object) -> None:
+    with pytest.raises(InvalidOptionError, match="types"):
+        Everything.of({"types": value})
+
+
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize(
     "value", WRONG_VALUES, ids=lambda value: f"{type(value).__name__} {value}".partition(" at 0x")[0]

@@ -6,12 +6,15 @@ import multiprocessing
 
 import gymnasium
 import numpy as np
+import pytest
 from gymnasium import spaces
 from gymnasium.vector.utils import create_shared_memory, read_from_shared_memory, write_to_shared_memory
 from hypothesis import given
 from hypothesis import strategies as st
 
 from textagent_gym import UnicodeText
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.spaces import check_text_spaces
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=64)  # Lone surrogates too.
 SPACE = UnicodeText(64)
@@ -51,3 +54,11 @@ def test_what_is_too_long_or_no_string_is_not_in_the_space() -> None:
     assert isinstance(SPACE, gymnasium.spaces.Text)
     assert UnicodeText(3) != UnicodeText(4)
     assert "🙂" in SPACE.character_set
+
+
+def test_an_environment_without_text_is_refused_by_name() -> None:
+    check_text_spaces(gymnasium.make("lights/Lights-v0"))
+    with pytest.raises(
+        InvalidOptionError, match=r"CartPole-v1 is not a text environment: its observation space is Box"
+    ):
+        check_text_spaces(gymnasium.make("CartPole-v1"))

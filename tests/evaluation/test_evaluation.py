@@ -33,6 +33,7 @@ from textagent_gym.evaluation import (
     wilson_interval,
     write_report,
 )
+from textagent_gym.evaluation.episode import count_tasks
 from textagent_gym.wrappers import AdmissibleActionHints
 
 LIGHTS = "lights/Lights-v0"
@@ -371,6 +372,36 @@ def test_the_smallest_evaluation_verifies(tmp_path: Path) -> None:
 def test_an_evaluation_of_nothing_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidOptionError, match="at least 1"):
         evaluate(LIGHTS, "oracle", **wrong)
+
+
+def test_a_turn_is_valid_where_the_environment_does_not_say() -> None:
+    class Silent(gymnasium.Wrapper[str, str, str, str]):
+        def step(self, action: str) -> Any:
+            *rest, info = self.env.step(action)
+            return *rest, {key: value for key, value in info.items() if key != "valid_action"}
+
+    env = gymnasium.make(LIGHTS)
+    nonsense = make_agent("random", env)
+    assert not any(turn.valid for turn in play(env, nonsense).turns)
+    assert all(turn.valid for turn in play(Silent(env), nonsense).turns)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ({"train": 0, "test": 3}, "split 'train' holds no tasks here; choose of: test$"),
+        ({"train": 0, "test": None}, "split 'train' holds no tasks here; choose of: test$"),
+        ({"train": 0, "test": 0}, "split 'train' holds no tasks here; neither do the others$"),
+    ],
+)
+def test_an_empty_split_names_those_that_are_not(
+    sizes: dict[str, int | None], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = gymnasium.make(LIGHTS, split="train")
+    monkeypatch.setattr(env.unwrapped.tasks, "splits", tuple(sizes))
+    monkeypatch.setattr(env.unwrapped.tasks, "size", sizes.__getitem__)
+    with pytest.raises(InvalidOptionError, match=said):
+        count_tasks(env, 5)
 
 
 def test_an_episode_is_played_with_seed_0_unless_another_is_given() -> None:
