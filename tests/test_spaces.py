@@ -58,7 +58,5 @@ def test_what_is_too_long_or_no_string_is_not_in_the_space() -> None:
 
 def test_an_environment_without_text_is_refused_by_name() -> None:
     check_text_spaces(gymnasium.make("lights/Lights-v0"))
-    with pytest.raises(
-        InvalidOptionError, match=r"CartPole-v1 is not a text environment: its observation space is Box"
-    ):
+    with pytest.raises(InvalidOptionError, match="CartPole-v1 is not a text environment: its observation space"):
         check_text_spaces(gymnasium.make("CartPole-v1"))
