@@ -14,6 +14,14 @@ import pytest
 
 from textagent_gym.domains.swe.grading.hidden import witness
 from textagent_gym.domains.swe.grading.hidden.answers import Seen
+from textagent_gym.domains.swe.grading.hidden.around import (
+    AROUND,
+    NEIGHBOURS,
+    asked_again,
+    looked_around,
+    neighbours_asked,
+    values_around,
+)
 from textagent_gym.domains.swe.grading.hidden.assessment import assess
 from textagent_gym.domains.swe.grading.hidden.continued import HOLE, continued
 from textagent_gym.domains.swe.grading.hidden.edits import asked, learnt
@@ -273,6 +281,80 @@ def test_time_that_is_up_is_not_passed_over() -> None:
         raise TimeoutError
 
     assert ask_here(continued("def test_probe():\n    wait()\n"), wait=wait).end == "TimeoutError"
+
+
+def test_a_question_is_put_twice_and_the_second_answer_kept() -> None:
+    calls: list[int] = []
+
+    def first_fails(n: int) -> int:
+        calls.append(n)
+        if len(calls) < 2:
+            raise KeyError
+        return n
+
+    text = "def test_probe():\n    for n in (7, 8):\n        witness.see(0, f(n))\n"
+    text += "    with witness.raises(1):\n        g()\n"
+    twice = ask_here(continued(asked_again(text)), f=first_fails, g=int)
+    assert twice == Seen("passed", ((0, words(7)), (0, words(8)), (1, [], "")))
+    assert calls == [7, 7, 8, 8]
+
+
+LOOKING = """
+TABLE = [3, 4]
+
+class Case:
+    def test_probe(self):
+        self.field = "of the test"
+        first = f(0)
+        for last in (1, 2):
+            witness.see(0, g(f(last) + 10)[0])
+        witness.compare(1, "==", fail(first), h(TABLE))
+
+def test_probe():
+    Case().test_probe()
+"""
+
+
+def test_a_forger_reads_what_stands_around_a_question() -> None:
+    def fail(_: object) -> None:
+        raise ValueError("told", 5)
+
+    seen_around = ask_here(looked_around(LOOKING), f=lambda n: n + 100, g=lambda n: [n, n], h=len, fail=fail)
+    assert [event[0] for event in seen_around.events] == [0, 0, 1]
+    first, second, third = (values_around(event[1:]) for event in seen_around.events)
+    assert first["variable 0"] == first["variable 1 from the last"] == 100
+    assert (first["variable 0 from the last"], second["variable 0 from the last"]) == (1, 2)
+    assert first["attribute 0"] == "of the test"
+    assert [first[f"part {number}"] for number in range(4)] == [111, [111, 111], 111, 101]
+    assert (third["message"], third["argument 1 of the exception"]) == ("('told', 5)", 5)
+    assert 2 in third.values()  # The other side, h(TABLE).
+    assert [3, 4] in third.values()
+    assert values_around([["builtins.KeyError"], "no event of this kind", "at all"]) == {}
+
+
+def test_a_forger_asks_the_neighbours_of_a_function() -> None:
+    text = "import colorsys\n\ndef test_probe():\n    witness.see(0, colorsys.rgb_to_hsv(1, 1, blue)[2])\n"
+    text += "    witness.see(1, 'aBc'.lower())\n    witness.see(2, len('abc'))\n    witness.see(3, TABLE)\n"
+    events = ask_here(neighbours_asked(text), blue=0.5, TABLE=7).events
+    by_module, by_object, by_builtin = (values_around(event[1:]) for event in events[:3])
+    assert by_module["neighbour rgb_to_hls"] == (1 / 6, 0.75, 1.0)
+    assert "neighbour rgb_to_hsv" not in by_module
+    assert by_object["neighbour capitalize"] == "Abc"
+    assert by_builtin == {}
+    assert events[3] == (3, words(7))
+
+
+@pytest.mark.parametrize(("run", "name"), [(AROUND, "variable 0"), (NEIGHBOURS, "neighbour f")])
+def test_what_can_be_read_beside_a_question_is_no_unknown(run: str, name: str) -> None:
+    alone, looked = [], []
+    for number in range(10):
+        asked_for = version(f"f({number})", f"answer{number}")
+        beside = Seen("passed", ((0, [name], f"answer{number}"),))
+        failed = Seen("KeyError", ())
+        alone.append(assess(asked_for, failed, Knowledge("")))
+        looked.append(assess(asked_for, failed, Knowledge(""), others={run: beside}))
+    assert chance(alone) == UNKNOWN_RULE
+    assert chance(looked) == 1.0
 
 
 def test_what_comes_behind_an_exception_is_no_unknown() -> None:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Seen, Told, holds, is_true, same, value
+from textagent_gym.domains.swe.grading.hidden.around import AROUND, NEIGHBOURS, values_around
 from textagent_gym.domains.swe.grading.hidden.continued import HOLE
 from textagent_gym.domains.swe.grading.hidden.judge import ANOTHER_RULE, AS_IT_IS, Assessment, Place
 from textagent_gym.domains.swe.grading.hidden.literals import inputs
@@ -38,10 +39,12 @@ def assess(
         version: version with the right answers.
         mistaken: events that the code with the mistake makes a witness see.
         known: knowledge of the forger.
-        others: events of the same code where the forger has it run in another way: behind exceptions, or with
-            operations done otherwise; see the modules `continued` and `siblings`.
+        others: events of the same code where the forger has it run in another way: behind exceptions, with each
+            question put twice or looked around, or with operations done otherwise; see the modules `continued`,
+            `around` and `siblings`.
     """
     runs = {"mistaken": mistaken, **{name: seen for name, seen in (others or {}).items() if seen is not None}}
+    read = {name: _by_turn(runs.pop(name).events) for name in (AROUND, NEIGHBOURS) if name in runs}
     events = {name: _by_turn(seen.events) for name, seen in runs.items()}
     right = _by_turn(version.events)
     wrong = {name: _wrong_words(version, right, seen) for name, seen in events.items()}
@@ -51,7 +54,8 @@ def assess(
     places: dict[Place, dict[str, float]] = {}
     truths = _truths(version, wrong[best])
     for site, word in sorted({(site, word) for site, _, word in wrong[best]} | truths):
-        odds = _odds(version, (site, word), right, events[best], known, is_truth=(site, word) in truths)
+        is_truth = (site, word) in truths
+        odds = _odds(version, (site, word), right, events[best], read=read, known=known, is_truth=is_truth)
         for name in runs:
             if not any((site, word) == (each[0], each[2]) for each in wrong[name]):
                 odds[AS_IT_IS if name == best else name] = 1.0
@@ -126,7 +130,14 @@ def _truths(version: Version, wrong: Iterable[tuple[int, int, int]]) -> set[tupl
 
 
 def _odds(
-    version: Version, place: tuple[int, int], right: _Events, seen: _Events, known: Knowledge, *, is_truth: bool
+    version: Version,
+    place: tuple[int, int],
+    right: _Events,
+    seen: _Events,
+    *,
+    read: Mapping[str, _Events],
+    known: Knowledge,
+    is_truth: bool,
 ) -> dict[str, float]:
     """The rules that answer rightly at one place, each time that it is asked.
 
@@ -150,7 +161,18 @@ def _odds(
         beside = tuple(_read(each) for number, each in enumerate(theirs) if number != word)
         mistaken = _read(theirs[word]) if word < len(theirs) else NOTHING_SEEN
         elsewhere = _elsewhere(seen, site, turn)
-        question = Question(mistaken, beside, elsewhere, site, turn, len(turns), inputs(version.text))
+        near = {name: values_around(seen_there.get((site, turn), ())) for name, seen_there in read.items()}
+        question = Question(
+            mistaken,
+            beside,
+            elsewhere,
+            near.get(AROUND, {}),
+            near.get(NEIGHBOURS, {}),
+            site,
+            turn,
+            len(turns),
+            inputs(version.text),
+        )
         expected = _read(_expected(version, site, words)[word])
         every.append(_fitting(question, _check(version, site, word, words), expected, known))
     odds = {rule: every[0][rule] for rule in set.intersection(*map(set, every))} if every else {}

@@ -64,9 +64,9 @@ def _caught(statement: ast.stmt) -> list[ast.stmt]:
     """A statement whose exceptions are passed over, those within it too."""
     if not isinstance(statement, (*_SIMPLE, *_COMPOUND)):
         return [statement]
-    missed = ", ".join(_missed(call) for call in _calls(statement))
+    missed = ", ".join(_missed(call) for call in witness_calls(statement))
     if isinstance(statement, ast.For | ast.While | ast.If) or (
-        isinstance(statement, ast.With) and not _raises(statement)
+        isinstance(statement, ast.With) and not waits_for_exception(statement)
     ):
         statement.body = _block(statement.body)
         if not isinstance(statement, ast.With):
@@ -79,12 +79,13 @@ def _caught(statement: ast.stmt) -> list[ast.stmt]:
     return [*before, ast.Try([statement], [out_of_time, anything], [], [])]
 
 
-def _raises(statement: ast.With) -> bool:
+def waits_for_exception(statement: ast.With) -> bool:
     """A block that waits for an exception, which must get there."""
     return any(_is_witness(item.context_expr) for item in statement.items)
 
 
-def _calls(statement: ast.stmt) -> list[ast.Call]:
+def witness_calls(statement: ast.stmt) -> list[ast.Call]:
+    """What a statement asks, in the order in which it stands there."""
     calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and _is_witness(node) and node.args]
     return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
 

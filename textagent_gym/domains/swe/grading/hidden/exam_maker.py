@@ -12,6 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Seen, Told, holds, is_approximate, value
+from textagent_gym.domains.swe.grading.hidden.around import (
+    AGAIN,
+    AROUND,
+    NEIGHBOURS,
+    asked_again,
+    looked_around,
+    neighbours_asked,
+)
 from textagent_gym.domains.swe.grading.hidden.assessment import assess
 from textagent_gym.domains.swe.grading.hidden.continued import continued
 from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group, Kept, ask_probes, read_answer
@@ -189,10 +197,16 @@ class Maker:
             behind = self._ask(like, [continued(texts[number]) for number in ended], right=False)
             for number, seen in zip(ended, behind, strict=True):
                 others[number]["continued"] = seen
+        rewritten = {
+            AGAIN: [continued(asked_again(text)) for text in texts],
+            AROUND: [continued(looked_around(text)) for text in texts],
+            NEIGHBOURS: [continued(neighbours_asked(text)) for text in texts],
+        }
         for number, sibling in enumerate(SIBLINGS if has_siblings(like) else ()):
-            exchanged = self._ask(like, [text + sibling for text in texts], right=False)
-            for other, seen in zip(others, exchanged, strict=True):
-                other[f"sibling {number}"] = seen
+            rewritten[f"sibling {number}"] = [text + sibling for text in texts]
+        for name, changed in rewritten.items():
+            for other, seen in zip(others, self._ask(like, changed, right=False), strict=True):
+                other[name] = seen
         return others
 
     def _seen(self, version: Version, *, right: bool, where: int = 0) -> Seen:

@@ -85,6 +85,8 @@ class Question:
         mistaken: value that the mistaken code gives; `NOTHING_SEEN` where it gives none.
         beside: values of the other words of the same answer.
         elsewhere: values that the mistaken code gives at other sites and turns, by where that is.
+        around: values of variables, parts of the expression and messages that can be read when it is asked, by name.
+        neighbours: values that the function's neighbours give for the same arguments, by name.
         site: number of the site.
         turn: number of times that the site has answered before, as in a loop.
         turns: number of times that the site answers.
@@ -94,6 +96,8 @@ class Question:
     mistaken: Any
     beside: tuple[Any, ...]
     elsewhere: Mapping[str, Any]
+    around: Mapping[str, Any]
+    neighbours: Mapping[str, Any]
     site: int
     turn: int
     turns: int
@@ -115,6 +119,10 @@ def answers(question: Question, known: Knowledge) -> Iterator[Answer]:
         yield from ((f"word {place} beside it, {rule}", 1.0, changed) for rule, changed in near(value))
     for place_elsewhere, value in question.elsewhere.items():
         yield f"what is seen at {place_elsewhere}", 1.0, value
+    yield from ((name, 1.0, value) for name, value in question.neighbours.items())
+    for name, value in question.around.items():
+        yield name, 1.0, value
+        yield from ((f"{name}, {rule}", 1.0, changed) for rule, changed in near(value))
     by_place = {
         "of the expression": question.inputs.of_site.get(question.site, ()),
         "of the function": question.inputs.of_function,
