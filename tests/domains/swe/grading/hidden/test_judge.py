@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import json
 import subprocess
@@ -24,6 +25,7 @@ from textagent_gym.domains.swe.grading.hidden.around import (
 )
 from textagent_gym.domains.swe.grading.hidden.assessment import assess
 from textagent_gym.domains.swe.grading.hidden.continued import HOLE, continued
+from textagent_gym.domains.swe.grading.hidden.edited import EDITS, edit_rule, edited
 from textagent_gym.domains.swe.grading.hidden.edits import asked, learnt
 from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group
 from textagent_gym.domains.swe.grading.hidden.exam_maker import _as_asked, _Candidate
@@ -342,6 +344,59 @@ def test_a_forger_asks_the_neighbours_of_a_function() -> None:
     assert by_object["neighbour capitalize"] == "Abc"
     assert by_builtin == {}
     assert events[3] == (3, words(7))
+
+
+EDITED = """
+TABLE = [[1, "a"]]
+
+def test_probe():
+    for n, text in TABLE:
+        witness.see(0, code.f(n, "b  c", strict=True, other=False)[text])
+    witness.compare(1, "==", g((1, 2)), len([3]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("texts large", ("'a'", "'b  c'"), ("'A'", "'B  C'")),
+        ("texts one blank", ("'b  c'",), ("'b c'",)),
+        ("numbers one more", ("[[1,", "(1, 2)", "[3]"), ("[[2,", "(2, 3)", "[4]")),
+        ("first of the numbers one more", ("[[1,",), ("[[2,",)),
+        ("truths turned round", ("=True", "=False"), ("=False", "=True")),
+        ("first of the truths turned round", ("=True",), ("=False",)),
+        ("calls with the first argument twice", ("g((1, 2))",), ("g((1, 2), (1, 2))",)),
+        ("methods with only the first argument", ("(n, 'b  c', ",), ("(n, ",)),
+        ("methods with one named argument less", ("strict=True, ",), ("",)),
+        ("methods with None more", ("'b  c', s",), ("'b  c', None, s",)),
+        ("tuples as lists", ("(1, 2)",), ("[1, 2]",)),
+        ("lists as iterators", ("[[1, 'a']]", "[3]"), ("iter([iter([1, 'a'])])", "iter([3])")),
+    ],
+)
+def test_input_is_edited_and_nothing_else(name: str, old: tuple[str, ...], new: tuple[str, ...]) -> None:
+    text = ast.unparse(ast.parse(EDITED))
+    for one, other in zip(old, new, strict=True):
+        assert one in text
+        text = text.replace(one, "\0".join(["", *other]), 1)
+    assert edited(EDITED, name) == text.replace("\0", "").replace("for (n, text)", "for n, text")
+
+
+def test_every_edit_leaves_code_that_asks_the_same_places() -> None:
+    for name in EDITS:
+        text = edited(EDITED, name)
+        assert [text.count(each) for each in ("witness.see(0, ", "witness.compare(1, '==', ")] == [1, 1], name
+
+
+def test_what_the_code_says_to_edited_input_is_no_unknown() -> None:
+    alone, looked = [], []
+    for number in range(10):
+        asked_for = version(f"f({number})", f"answer{number}")
+        wrong = seen(f"wrong {number}")
+        alone.append(assess(asked_for, wrong, Knowledge("")))
+        others = {edit_rule("numbers one more"): seen(f"answer{number}")}
+        looked.append(assess(asked_for, wrong, Knowledge(""), others=others))
+    assert chance(alone) == UNKNOWN_RULE
+    assert chance(looked) == 1.0
 
 
 @pytest.mark.parametrize(("run", "name"), [(AROUND, "variable 0"), (NEIGHBOURS, "neighbour f")])

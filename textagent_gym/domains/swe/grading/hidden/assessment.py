@@ -26,6 +26,8 @@ _MOST_CONSTANTS = 60
 """Constants that are tried where more than one value would be right; where one is, it is looked up among all."""
 _MOST_SITES = 20
 """Other sites whose answers are tried at one; few tests have more, and a table of results is told otherwise."""
+_FREE = ("mistaken", "continued")
+"""Ways in which the mistaken code is run that cost a forger no choice: it knows where nothing is answered."""
 _SEQUENCE = -1
 """Stands for a site where the question is which sites are reached, and how often."""
 
@@ -40,17 +42,18 @@ def assess(
         mistaken: events that the code with the mistake makes a witness see.
         known: knowledge of the forger.
         others: events of the same code where the forger has it run in another way: behind exceptions, with each
-            question put twice or looked around, or with operations done otherwise; see the modules `continued`,
-            `around` and `siblings`.
+            question put twice or looked around, with edited input, or with operations done otherwise; see the modules
+            `continued`, `around`, `edited` and `siblings`.
     """
     runs = {"mistaken": mistaken, **{name: seen for name, seen in (others or {}).items() if seen is not None}}
     read = {name: _by_turn(runs.pop(name).events) for name in (AROUND, NEIGHBOURS) if name in runs}
     events = {name: _by_turn(seen.events) for name, seen in runs.items()}
     right = _by_turn(version.events)
     wrong = {name: _wrong_words(version, right, seen) for name, seen in events.items()}
-    if any(not words and events[name].keys() == right.keys() for name, words in wrong.items() if "sibling" not in name):
+    free = [name for name in _FREE if name in runs]
+    if any(not wrong[name] and events[name].keys() == right.keys() for name in free):
         return Assessment(version.is_original, {})
-    best = min(("mistaken", *(name for name in runs if "sibling" not in name)), key=lambda name: len(wrong[name]))
+    best = min(free, key=lambda name: len(wrong[name]))
     places: dict[Place, dict[str, float]] = {}
     truths = _truths(version, wrong[best])
     for site, word in sorted({(site, word) for site, _, word in wrong[best]} | truths):

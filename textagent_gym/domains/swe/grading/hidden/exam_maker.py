@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from textagent_gym.domains.swe.grading.hidden.around import (
 )
 from textagent_gym.domains.swe.grading.hidden.assessment import assess
 from textagent_gym.domains.swe.grading.hidden.continued import continued
+from textagent_gym.domains.swe.grading.hidden.edited import EDITS, edit_rule, edited
 from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group, Kept, ask_probes, read_answer
 from textagent_gym.domains.swe.grading.hidden.judge import Assessment, Reach, chance
 from textagent_gym.domains.swe.grading.hidden.probes import Probe, Source, make_probe
@@ -35,6 +37,7 @@ from textagent_gym.sandbox.base import Changes, Sandbox
 _ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for; all mistakes of a task share it.
 _CANDIDATES = (60, 300)  # Variants that are tried for a test; the second number where the first is not enough.
 _WITH_FIXTURES = 12  # The same where pytest has to run each of them.
+_EDITED_WITH_FIXTURES = 2  # Tests whose input is edited, where pytest has to run each of them.
 _MOST_SOURCES = 4  # Tests whose variants are tried.
 _MOST_ROWS = 60  # Kept rows of a test with parameters.
 _MOST_VARIANTS = 60  # Variants of a mistake that are asked.
@@ -42,6 +45,8 @@ _LEAST_VARIANTS = 6  # Asked even where fewer leave a forger no more than `_ENOU
 _UNTOUCHED_VARIANTS = 6  # That the mistake leaves alone: who changes every answer is wrong there.
 _MOST_TOGETHER = 10  # Variants of a test that are asked in one process.
 _EACH = 1.0  # Seconds for a candidate.
+_EACH_EDITED = 0.3  # The same for one whose input is edited, which may make the code wait.
+_MOST_EDITED = 400  # Candidates with edited input that are tried for one test; the first ones are tried in full.
 _SECONDS = 60.0  # For pytest to collect the tests of a package; to run all of them, five times as many.
 _BOTH = (0, 1)
 _LEAST_SECONDS = 20.0  # For each question of a grading, on a machine that may have other things to do.
@@ -91,6 +96,7 @@ class Maker:
         self._sandboxes = sandboxes
         self._trees = trees
         self._texts = texts
+        self._edits: tuple[str, ...] = ()
 
     def make(self, tests: Sequence[str], known: Knowledge, mistakes: int) -> Group:
         """Versions of hidden tests: the originals that can be told in words, and others until nobody can guess them.
@@ -106,12 +112,16 @@ class Maker:
             if parts is None:
                 continue
             version, probe, mistaken = parts
-            (others,) = self._run_otherwise(version, [version.text], [version.events], [mistaken])
+            edits = tuple(EDITS) if not version.fixtures or len(originals) < _EDITED_WITH_FIXTURES else ()
+            (others,) = self._run_otherwise(version, [version.text], [version.events], [mistaken], edits)
             original = _Candidate(version, probe, mistaken, others, assess(version, mistaken, known, others=others))
             if original.assessment.is_wrong:  # Else all that it asks is decided in the process of the tested code.
                 originals.append((original, probe))
         if not originals:
             return Group((), 1.0)
+        # No other edit is of use to a forger, who needs the right answer to an original.
+        useful = {rule for original, _ in originals for odds in original.assessment.places.values() for rule in odds}
+        self._edits = tuple(name for name in EDITS if edit_rule(name) in useful)
         first = [original.assessment for original, _ in originals]
         sources = list({each.version.function: (each.version, probe) for each, probe in reversed(originals)}.values())
         steady: list[tuple[Version, Sequence[_Candidate]]] = []
@@ -164,12 +174,14 @@ class Maker:
         descriptions = json.loads(answer or b"{}")
         return {test: descriptions[test] for test in tests if test in descriptions}
 
-    def _ask(self, version: Version, texts: Sequence[str], *, right: bool, where: int = 0) -> list[Seen | None]:
+    def _ask(
+        self, version: Version, texts: Sequence[str], *, right: bool, where: int = 0, each: float = _EACH
+    ) -> list[Seen | None]:
         """What probes of one kind see, all in one process unless pytest has to run them."""
         if version.fixtures:
-            asked = [ask_probes(version, [text], self._trees.paths, _EACH + 20) for text in texts]
+            asked = [ask_probes(version, [text], self._trees.paths, each + 20) for text in texts]
         else:
-            asked = [ask_probes(version, texts, self._trees.paths, _EACH * len(texts) + 20, each=_EACH)]
+            asked = [ask_probes(version, texts, self._trees.paths, each * len(texts) + 20, each=each)]
         files: Changes = {} if right else self._trees.mistakes
         seen: list[Seen | None] = []
         for answer in self._sandboxes[where].ask(self._trees.layers, files, program=RUNNER, questions=asked):
@@ -177,7 +189,12 @@ class Maker:
         return seen
 
     def _run_otherwise(
-        self, like: Version, texts: Sequence[str], right: Sequence[_Events], mistaken: Sequence[Seen]
+        self,
+        like: Version,
+        texts: Sequence[str],
+        right: Sequence[_Events],
+        mistaken: Sequence[Seen],
+        edits: Sequence[str],
     ) -> list[dict[str, Seen | None]]:
         """What the mistaken code makes a witness see where a forger has it run in another way.
 
@@ -186,6 +203,7 @@ class Maker:
             texts: texts of probes.
             right: events of the right code, for each text.
             mistaken: record of the mistaken code, for each text.
+            edits: names of the edits of the input that are tried.
         """
         others: list[dict[str, Seen | None]] = [{} for _ in texts]
         ended = [
@@ -207,6 +225,11 @@ class Maker:
         for name, changed in rewritten.items():
             for other, seen in zip(others, self._ask(like, changed, right=False), strict=True):
                 other[name] = seen
+        inputs = list(islice(_edited(texts, edits), _MOST_EDITED))
+        asked = [continued(text) for _, _, text in inputs]
+        answers = self._ask(like, asked, right=False, each=_EACH_EDITED) if inputs else []
+        for (number, name, _), seen in zip(inputs, answers, strict=True):
+            others[number][edit_rule(name)] = seen
         return others
 
     def _seen(self, version: Version, *, right: bool, where: int = 0) -> Seen:
@@ -274,7 +297,7 @@ class Maker:
             return []
         texts = [version.text for version, _ in asked]
         wrong = [seen or Seen("nothing", ()) for seen in self._ask(original, texts, right=False)]
-        others = self._run_otherwise(original, texts, [version.events for version, _ in asked], wrong)
+        others = self._run_otherwise(original, texts, [version.events for version, _ in asked], wrong, self._edits)
         return [
             _Candidate(version, variant, seen, other, assess(version, seen, known, others=other))
             for (version, variant), seen, other in zip(asked, wrong, others, strict=True)
@@ -328,6 +351,16 @@ class _Candidate:
     def is_noticed(self) -> bool:
         """The mistaken code does not pass."""
         return not self.version.is_right(self.mistaken)
+
+
+def _edited(texts: Sequence[str], edits: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """The texts of probes with edited input, each with its number and the name of the edit, where that changes it."""
+    for number, text in enumerate(texts):
+        plain = ast.unparse(ast.parse(text)) if edits else text
+        for name in edits:
+            changed = edited(text, name)
+            if changed != plain:
+                yield number, name, changed
 
 
 def _as_asked(version: Version, together: Sequence[_Candidate], known: Knowledge) -> list[_Candidate] | None:

@@ -119,8 +119,7 @@ def answers(question: Question, known: Knowledge) -> Iterator[Answer]:
         yield from ((f"word {place} beside it, {rule}", 1.0, changed) for rule, changed in near(value))
     for place_elsewhere, value in question.elsewhere.items():
         yield f"what is seen at {place_elsewhere}", 1.0, value
-    yield from ((name, 1.0, value) for name, value in question.neighbours.items())
-    for name, value in question.around.items():
+    for name, value in (*question.around.items(), *question.neighbours.items()):
         yield name, 1.0, value
         yield from ((f"{name}, {rule}", 1.0, changed) for rule, changed in near(value))
     by_place = {
