@@ -11,6 +11,7 @@ repository.
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from textagent_gym.domains.swe.grading.grader import grade
-from textagent_gym.domains.swe.grading.hidden import continued, edits, probes
+from textagent_gym.domains.swe.grading.hidden import around, continued, edited, edits
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS
 from textagent_gym.domains.swe.mutants.packages import PACKAGES
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
@@ -179,12 +180,54 @@ _AGAIN = """
 Mostly the probe's module is what imports the package. Where the package is imported first, the module is still to be
 compiled.
 """
-_BEHIND_EXCEPTIONS = """
-    _taught = {"__name__": "taught"}
-    exec(CONTINUED, _taught)
-    _change = _taught["continued"]
+_CHANGED = """
+    _first = {"__name__": "taught", "NAME": "test_probe", "WITNESS": "witness"}
+    _first["is_builtin"] = vars(builtins).__contains__
+    exec(CONTINUED, _first)
+    _second, _third = dict(_first), dict(_first)
+    exec(AROUND, _second)
+    exec(EDITED, _third)
+    def _change(text):
+        return _first["continued"](CHANGE)
 """
-"""Whatever fails in a probe is passed over."""
+"""Probes are run as the judge has them run: behind exceptions, and what `CHANGE` says."""
+_OWN_IMPORTS = re.compile(r"from textagent_gym\.\S+ import (?:\([^)]*\)|[^\n]*)\n")
+_EDITS_TRIED = (
+    "methods with the first argument twice",
+    "methods with None more",
+    "texts no punctuation",
+    "texts one separator",
+    "texts one blank",
+    "truths turned round",
+    "first of the truths turned round",
+    "mappings turned round",
+    "lists as tuples",
+)
+"""Edits of the input that were paid before the judge counted with them, and a few beside these."""
+_INSTEAD = """
+    def _instead(question, parts):
+        try:
+            return question()
+        except Exception:
+            own = [each for name, each in sys._getframe(1).f_locals.items() if name[0] != "_"]
+            return INSTEAD
+    builtins._instead = _instead
+    def _change(text):
+        module = ast.parse(text)
+        for node in ast.walk(module):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "witness.see":
+                asked = node.args[1]
+                parts = [each for each in ast.walk(asked) if isinstance(each, ast.expr) and each is not asked]
+                parts = [each for each in parts if not isinstance(each, (ast.Attribute, ast.Starred))]
+                written = "".join(f"lambda: ({ast.unparse(each)}), " for each in parts)
+                answer = f"_instead(lambda: ({ast.unparse(asked)}), ({written}))"
+                node.args[1:] = [ast.parse(answer, mode="eval").body]
+        return ast.unparse(ast.fix_missing_locations(module))
+"""
+_INSTEAD_OF_RAISING = {
+    "say the last variable where a question raises": "own[-1]",
+    "say the innermost part where a question raises": "parts[-1]()",
+}
 _FROM_INPUTS = """
     def _first(*nodes):
         return next((part for node in nodes for part in ast.walk(node) if isinstance(part, LITERALS)), None)
@@ -237,6 +280,11 @@ def forgeries(statement: str, package: str) -> Iterator[tuple[str, str]]:
         yield name, head + own
         yield f"{name}, and go on behind exceptions", head + own + _behind_exceptions()
     yield "go on behind exceptions", head + _behind_exceptions()
+    yield "put each question twice", head + _behind_exceptions("_second['asked_again'](text)")
+    for name in _EDITS_TRIED:
+        yield f"edit the input: {name}", head + _behind_exceptions(f"_third['edited'](text, {name!r})")
+    for name, instead in _INSTEAD_OF_RAISING.items():
+        yield name, head + _INSTEAD.replace("INSTEAD", instead) + _AGAIN
     yield (
         "go on behind exceptions, and turn every truth round",
         (head + _RULES["turn every truth round"] + _WORDS + _behind_exceptions()),
@@ -248,12 +296,12 @@ def forgeries(statement: str, package: str) -> Iterator[tuple[str, str]]:
     yield "both at once", head + _RULES["turn every truth round"] + _WORDS + _RAISES["raise where nothing is"]
 
 
-def _behind_exceptions() -> str:
-    source = Path(continued.__file__).read_text(encoding="utf-8")
-    source = source.replace(
-        f"from {probes.__name__} import NAME, WITNESS", f"NAME, WITNESS = {probes.NAME!r}, 'witness'"
-    )
-    return _BEHIND_EXCEPTIONS.replace("CONTINUED", repr(source)) + _AGAIN
+def _behind_exceptions(change: str = "text") -> str:
+    """Code that runs the probes behind exceptions, with a change of their texts."""
+    code = _CHANGED.replace("CHANGE)", f"{change})")
+    for name, module in (("CONTINUED", continued), ("AROUND", around), ("EDITED", edited)):
+        code = code.replace(name, repr(_OWN_IMPORTS.sub("", Path(module.__file__).read_text(encoding="utf-8"))))
+    return code + _AGAIN
 
 
 OLD = """

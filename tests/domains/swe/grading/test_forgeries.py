@@ -23,9 +23,13 @@ def fail(text):
 
 def same(text):
     return text
+
+def count(calls=[]):
+    calls.append(None)
+    return len(calls)
 """
 PROBE = """
-from pkg import fail, same
+from pkg import count, fail, same
 
 def test_probe():
     text = 'a_b'
@@ -35,6 +39,8 @@ def test_probe():
     with witness.raises(2):
         same('f')
     witness.see(3, same(text))
+    witness.see(4, same('g--h  i!'))
+    witness.see(5, count())
 """
 
 
@@ -64,7 +70,7 @@ def test_behind_exceptions_the_packages_own_are_raised(tmp_path: Path, always: b
     name = "raise the package's own" if always else "a strange exception is the package's own"
     seen = seen_with(f"{name}, and go on behind exceptions", tmp_path)
     assert seen["end"] == "passed"
-    first, raised, not_raised, last = seen["events"]
+    first, raised, not_raised, last, *_ = seen["events"]
     assert first == [0, ["?", "hole", "", None]]
     assert raised[1][0] == "pkg.OwnError"
     assert not_raised[1][:1] == (["pkg.OwnError"] if always else [])
@@ -83,3 +89,29 @@ def test_answers_are_made_of_the_first_literal(tmp_path: Path) -> None:
     seen = seen_with("say the first literal of each expression with dashes", tmp_path)
     assert seen["end"] == "passed"
     assert [event for event in seen["events"] if event[0] in (0, 3)] == [[0, "c-d"], [3, "a-b"]]
+
+
+def test_where_a_question_raises_its_innermost_part_is_said(tmp_path: Path) -> None:
+    seen = seen_with("say the innermost part where a question raises", tmp_path)
+    assert [event for event in seen["events"] if event[0] in (0, 3)] == [[0, "c_d"], [3, "a_b"]]
+
+
+def test_where_a_question_raises_the_last_variable_is_said(tmp_path: Path) -> None:
+    seen = seen_with("say the last variable where a question raises", tmp_path)
+    assert [event for event in seen["events"] if event[0] in (0, 3)] == [[0, "a_b"], [3, "a_b"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("texts no punctuation", "gh  i"), ("texts one separator", "g-h i!"), ("texts one blank", "g--h i!")],
+)
+def test_input_is_edited_before_it_is_asked(tmp_path: Path, name: str, answer: str) -> None:
+    seen = seen_with(f"edit the input: {name}", tmp_path)
+    assert seen["end"] == "passed"
+    assert seen["events"][4:] == [[4, answer], [5, ["i", "0x1"]]]
+
+
+def test_a_question_is_put_twice(tmp_path: Path) -> None:
+    seen = seen_with("put each question twice", tmp_path)
+    assert seen["end"] == "passed"
+    assert seen["events"][3:] == [[3, "a_b"], [4, "g--h  i!"], [5, ["i", "0x2"]]]
