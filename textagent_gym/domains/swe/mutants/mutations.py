@@ -6,6 +6,8 @@ The source keeps its layout: only the characters of the changed node are replace
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -241,14 +243,22 @@ def _default(node: ast.AST, text: _Source) -> _Changes:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         for value in [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]:
             if isinstance(value, ast.Constant) and value.value is None:
-                yield value, "False"
+                yield value, "True"
             elif isinstance(value, ast.Constant) and isinstance(value.value, str | bool | int):
                 yield value, "None"
 
 
+_HANDLED = re.compile(r"except (\w+)")
+_WIDE = ("Exception", "BaseException")
+_OTHERS = ("ValueError", "TypeError")
+"""Exceptions that a handler is given where the module handles no other."""
+
+
 def _handler(node: ast.AST, text: _Source) -> _Changes:
     if isinstance(node, ast.ExceptHandler) and isinstance(node.type, ast.Name):
-        yield node.type, "ZeroDivisionError" if node.type.id != "ZeroDivisionError" else "ValueError"
+        # One that stands elsewhere too: an exception that nobody else uses would tell the place.
+        others = [name for name in _HANDLED.findall(text.source) if name not in (node.type.id, *_WIDE)]
+        yield node.type, Counter(others).most_common(1)[0][0] if others else _OTHERS[node.type.id == _OTHERS[0]]
     elif isinstance(node, ast.ExceptHandler) and isinstance(node.type, ast.Tuple) and len(node.type.elts) > 1:
         yield node.type, text.text(node.type.elts[0])
 

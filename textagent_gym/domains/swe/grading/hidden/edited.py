@@ -124,6 +124,11 @@ def _with_argument(written: str, call: ast.Call) -> None:
     call.args.append(ast.parse(written, mode="eval").body)
 
 
+def _giving(written: str, once: bool, call: ast.Call) -> None:
+    given = [call.func, ast.parse(written, mode="eval").body, ast.Constant(once)]
+    call.func = ast.Call(ast.Name(_GIVEN, ast.Load()), given, [])
+
+
 def _called(name: str, node: ast.expr) -> ast.expr:
     return ast.Call(ast.Name(name, ast.Load()), [node], [])
 
@@ -158,10 +163,40 @@ _ALIKE: Mapping[str, Rewrite] = {
         _collections_as, ast.Dict, lambda node: ast.Dict(node.keys[::-1], node.values[::-1])
     ),
 }
+_GIVEN = "_given"
+_OPTIONAL = {
+    f"{which} optional argument {written}": (written, which == "the first")
+    for written in ("None", "True", "False", "0")
+    for which in ("each", "the first")
+}
+_GIVING = f"""
+
+def {_GIVEN}(function, value, once):
+    import functools, inspect
+    @functools.wraps(function, updated=())
+    def call(*arguments, **keywords):
+        try:
+            signature = inspect.signature(function)
+            given = signature.bind(*arguments, **keywords).arguments
+            missing = [
+                name for name, each in signature.parameters.items()
+                if each.default is not each.empty and name not in given and each.kind is not each.POSITIONAL_ONLY
+            ]
+        except (TypeError, ValueError):
+            missing = []
+        return function(*arguments, **keywords, **dict.fromkeys(missing[:1] if once else missing, value))
+    return call
+"""
 _FIRST = "first of the "
 _FIRSTS = {_FIRST + name: rewrite for name, rewrite in _ALIKE.items() if name.startswith(("truths", "numbers"))}
-EDITS: Mapping[str, Rewrite] = {**_ALIKE, **_FIRSTS}
-"""What a forger does to all input of a probe alike, or to the first truth or number alone, by name."""
+_WITH_OPTIONS: Mapping[str, Rewrite] = {
+    name: partial(_calls_as, partial(_giving, *how)) for name, how in _OPTIONAL.items()
+}
+EDITS: Mapping[str, Rewrite] = {**_ALIKE, **_FIRSTS, **_WITH_OPTIONS}
+"""What a forger does to all input of a probe alike, or to the first truth or number alone, by name.
+
+Optional arguments that are not given are those of the functions that the probe calls itself.
+"""
 
 
 def edit_rule(name: str) -> str:
@@ -182,7 +217,7 @@ def edited(text: str, name: str) -> str:
     for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef) and node.name.startswith(NAME):
             node.body = [editor.visit(statement) for statement in node.body]
-    return ast.unparse(ast.fix_missing_locations(module))
+    return ast.unparse(ast.fix_missing_locations(module)) + (_GIVING if name in _OPTIONAL else "")
 
 
 class _Editor(ast.NodeTransformer):
