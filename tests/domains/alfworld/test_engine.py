@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import sys
 import threading
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from textagent_gym.domains.alfworld.data import OfficialGames
 from textagent_gym.domains.alfworld.engine import State
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Game, GameFormatError, read_game
+from textagent_gym.domains.alfworld.generator import RoomSpec, generate
 from textagent_gym.domains.alfworld.reference import ReferenceState
 from textagent_gym.domains.alfworld.tasks import official_type
 
@@ -88,6 +90,27 @@ def test_what_is_not_admissible_changes_nothing(games: OfficialGames, command: s
     assert (state.step(command) is not None) == admissible
     if not admissible:
         assert all(getattr(state, name) == getattr(before, name) for name in State.__slots__)
+
+
+def test_of_all_commands_about_two_things_only_the_admissible_ones_are_understood() -> None:
+    """Wherever one stands, and whatever one holds."""
+    game = generate(RoomSpec(room="kitchen", receptacles=8, objects=40), "train", 0)[0]
+    knives = [thing for thing in game.objects if "knife" in thing]
+    assert len(knives) > 1
+    draw, state, sliced, held = random.Random(0), State(game), 0, set()
+    for _ in range(100):
+        possible = state.commands()
+        held.add(state.held >= 0 and game.objects[state.held] in knives)
+        sliced += any(command.startswith("slice") for command in possible)
+        for thing in game.objects:
+            pairs = [f"take {thing} from {place}" for place in game.receptacles]
+            for command in (*pairs, *(f"slice {thing} with {knife}" for knife in knives)):
+                assert (state.copy().step(command) is not None) == (command in possible), command
+        wanted = [command for command in possible if command.startswith(("open", "slice", "move butterknife"))]
+        wanted = [command for command in possible if command.startswith("take") and "knife" in command] or wanted
+        ways = [command for command in possible if command.startswith("go to")]
+        state.step(draw.choice(wanted if wanted and draw.random() < 0.7 else ways))
+    assert (sliced > 0, held) == (True, {False, True})
 
 
 def test_what_is_admissible_is_understood_and_a_copy_is_independent(games: OfficialGames) -> None:
