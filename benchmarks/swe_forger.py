@@ -10,6 +10,7 @@ repository.
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import textwrap
@@ -22,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from textagent_gym.domains.swe.grading.grader import grade
-from textagent_gym.domains.swe.grading.hidden import around, continued, edited, edits
+from textagent_gym.domains.swe.grading.hidden import around, continued, edited, edits, probes
 from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS
 from textagent_gym.domains.swe.mutants.packages import PACKAGES
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
@@ -183,6 +184,7 @@ compiled.
 _CHANGED = """
     _first = {"__name__": "taught", "NAME": "test_probe", "WITNESS": "witness"}
     _first["is_builtin"] = vars(builtins).__contains__
+    exec(PROBES, _first)
     exec(CONTINUED, _first)
     _second, _third = dict(_first), dict(_first)
     exec(AROUND, _second)
@@ -299,8 +301,12 @@ def forgeries(statement: str, package: str) -> Iterator[tuple[str, str]]:
 def _behind_exceptions(change: str = "text") -> str:
     """Code that runs the probes behind exceptions, with a change of their texts."""
     code = _CHANGED.replace("CHANGE)", f"{change})")
+    functions = (probes.rewritten, probes.is_probe, probes.bodies)
+    texts = {"PROBES": _FUTURE + "import ast\n" + "\n".join(map(inspect.getsource, functions))}
     for name, module in (("CONTINUED", continued), ("AROUND", around), ("EDITED", edited)):
-        code = code.replace(name, repr(_OWN_IMPORTS.sub("", Path(module.__file__).read_text(encoding="utf-8"))))
+        texts[name] = _OWN_IMPORTS.sub("", Path(module.__file__).read_text(encoding="utf-8"))
+    for name, text in texts.items():
+        code = code.replace(f"exec({name}", f"exec({text!r}")
     return code + _AGAIN
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Told, value
 from textagent_gym.domains.swe.grading.hidden.continued import HOLE, waits_for_exception, witness_calls
-from textagent_gym.domains.swe.grading.hidden.probes import NAME, WITNESS
+from textagent_gym.domains.swe.grading.hidden.probes import WITNESS, rewritten
 
 AGAIN, AROUND, NEIGHBOURS = "again", "around", "neighbours"
 """Names of the ways in which the mistaken code is run."""
@@ -138,11 +138,13 @@ def values_around(words: Sequence[Any]) -> Mapping[str, Any]:
 
 def _rewritten(text: str, rewrite: Callable[[ast.stmt], list[ast.stmt]]) -> str:
     """A probe with each statement that asks something, and nothing else, in another form."""
-    module = ast.parse(text)
-    for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith(NAME):
-            node.body = _block(node.body, rewrite)
-    return ast.unparse(ast.fix_missing_locations(module))
+
+    def changed(function: ast.stmt) -> ast.stmt:
+        assert isinstance(function, ast.FunctionDef)
+        function.body = _block(function.body, rewrite)
+        return function
+
+    return rewritten(text, changed)
 
 
 def _block(body: Sequence[ast.stmt], rewrite: Callable[[ast.stmt], list[ast.stmt]]) -> list[ast.stmt]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from textagent_gym.domains.swe.grading.hidden.probes import NAME, WITNESS
+from textagent_gym.domains.swe.grading.hidden.probes import WITNESS, rewritten
 
 HOLE = ("?", "hole", "", None)
 """Words at a place where the mistaken code gives no answer."""
@@ -46,11 +46,13 @@ def {_PASS_OVER}(start, missed):
 
 def continued(text: str) -> str:
     """The text of a probe whose statements are carried out one by one, whatever becomes of those before."""
-    module = ast.parse(text)
-    for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith(NAME):
-            node.body = _block(node.body)
-    return ast.unparse(ast.fix_missing_locations(module)) + _HELPER
+
+    def rewrite(function: ast.stmt) -> ast.stmt:
+        assert isinstance(function, ast.FunctionDef)
+        function.body = _block(function.body)
+        return function
+
+    return rewritten(text, rewrite) + _HELPER
 
 
 def _block(body: Iterable[ast.stmt]) -> list[ast.stmt]:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from textagent_gym.domains.swe.grading.hidden.plain_expressions import is_builtin
-from textagent_gym.domains.swe.grading.hidden.probes import NAME, WITNESS
+from textagent_gym.domains.swe.grading.hidden.probes import WITNESS, is_probe, rewritten
 
 Rewrite = Callable[[ast.expr], ast.expr]
 
@@ -211,13 +211,9 @@ def edited(text: str, name: str) -> str:
         text: text of a probe.
         name: name of one of `EDITS`.
     """
-    module = ast.parse(text)
     editor = _Editor(EDITS[name], once=name.startswith(_FIRST))
-    module.body = [editor.visit(node) if isinstance(node, ast.Assign) else node for node in module.body]  # Tables.
-    for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith(NAME):
-            node.body = [editor.visit(statement) for statement in node.body]
-    return ast.unparse(ast.fix_missing_locations(module)) + (_GIVING if name in _OPTIONAL else "")
+    changed = rewritten(text, editor.visit, lambda node: is_probe(node) or isinstance(node, ast.Assign))  # Tables.
+    return changed + _GIVING if name in _OPTIONAL and changed != text else changed
 
 
 class _Editor(ast.NodeTransformer):
@@ -231,6 +227,9 @@ class _Editor(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         """See `ast.NodeTransformer`."""
         if isinstance(node, ast.JoinedStr):
+            return node
+        if isinstance(node, ast.FunctionDef):
+            node.body = [self.visit(statement) for statement in node.body]
             return node
         if isinstance(node, ast.Call) and _is_witness(node):
             assert isinstance(node.func, ast.Attribute)

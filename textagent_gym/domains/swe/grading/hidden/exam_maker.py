@@ -356,10 +356,9 @@ class _Candidate:
 def _edited(texts: Sequence[str], edits: Sequence[str]) -> Iterator[tuple[int, str, str]]:
     """The texts of probes with edited input, each with its number and the name of the edit, where that changes it."""
     for number, text in enumerate(texts):
-        plain = ast.unparse(ast.parse(text)) if edits else text
         for name in edits:
             changed = edited(text, name)
-            if changed != plain:
+            if changed != text:
                 yield number, name, changed
 
 

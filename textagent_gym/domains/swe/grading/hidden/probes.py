@@ -143,6 +143,38 @@ def bodies(module: ast.Module) -> list[list[ast.stmt]]:
     return [module.body, *(node.body for node in module.body if isinstance(node, ast.ClassDef))]
 
 
+def rewritten(
+    text: str, rewrite: Callable[[ast.stmt], ast.stmt], wanted: Callable[[ast.stmt], bool] | None = None
+) -> str:
+    """The text of a probe with its functions in another form, and all else as it stands.
+
+    Only what is rewritten is written anew: the modules of tests are long, and a judge rewrites thousands of probes.
+
+    Args:
+        text: text of a probe.
+        rewrite: function that returns the statement to be written in the place of one.
+        wanted: function that says which statements of the module, or of its classes, are rewritten; by default the
+            functions of probes.
+    """
+    module = ast.parse(text)
+    lines = text.split("\n")
+    statements = [node for body in bodies(module) for node in body if (wanted or is_probe)(node)]
+    written: list[tuple[int, int, list[str]]] = []
+    for node in sorted(statements, key=lambda node: node.lineno):
+        first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+        last, indent = node.end_lineno or node.lineno, " " * node.col_offset
+        fresh = ast.unparse(ast.fix_missing_locations(rewrite(node))).split("\n")
+        written.append((first - 1, last, [indent + line if line else line for line in fresh]))
+    for start, end, fresh in reversed(written):
+        lines[start:end] = fresh
+    return "\n".join(lines)
+
+
+def is_probe(node: ast.AST) -> bool:
+    """A statement is the function of a probe."""
+    return isinstance(node, ast.FunctionDef) and node.name.startswith(NAME)
+
+
 def _is_heading(node: ast.stmt) -> bool:
     """A docstring, or an import from the future, before which nothing may stand."""
     return (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) or (
