@@ -22,7 +22,7 @@ def run(*arguments: str, columns: int = 200, **kwargs: object) -> subprocess.Com
         [sys.executable, "-c", PROGRAM, *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         check=False,
         **{**kwargs, "env": {**os.environ, **variables, **kwargs.get("env", {})}},
     )

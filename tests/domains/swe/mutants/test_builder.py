@@ -145,21 +145,22 @@ def test_recipes_name_no_test() -> None:
 
 def test_a_repository_of_ones_own(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
-    (folder / "src" / "adder").mkdir(parents=True)
-    (folder / "src" / "adder" / "__init__.py").write_text(
-        "def add(a, b):\n    return a + b\n\n\ndef sign(a):\n    return -1 if a < 0 else 1\n"
+    (folder / "src" / "sums").mkdir(parents=True)
+    (folder / "src" / "sums" / "__init__.py").write_text(
+        "def checksum(text):\n    total = 7\n    for place, letter in enumerate(text, 1):\n"
+        "        total = (total * 31 + place * ord(letter)) % 9973\n    return total\n"
     )
     (folder / "tests").mkdir()
-    (folder / "tests" / "test_adder.py").write_text(
-        "from adder import add, sign\n\n\ndef test_add():\n    assert add(1, 2) == 3\n\n\n"
-        "def test_sign():\n    assert sign(-3) == -1\n\n\ndef test_zero():\n    assert sign(0) == 1\n"
+    (folder / "tests" / "test_sums.py").write_text(
+        "from sums import checksum\n\n\ndef test_words():\n    assert checksum('abc') == 8937\n\n\n"
+        "def test_nothing():\n    assert checksum('') == 7\n"
     )
     out = tmp_path / "recipes.jsonl"
-    done = run("swe", "build", "--packages", str(folder), "--count", "3", "--out", str(out))
+    done = run("swe", "build", "--packages", str(folder), "--count", "2", "--out", str(out))
     assert done.returncode == 0, done.stderr
-    assert len(out.read_text().splitlines()) == 3
+    assert len(out.read_text().splitlines()) == 2
     again = out.read_text()
-    assert run("swe", "build", "--packages", str(folder), "--count", "3", "--out", str(out)).returncode == 0
+    assert run("swe", "build", "--packages", str(folder), "--count", "2", "--out", str(out)).returncode == 0
     assert out.read_text() == again
     source = BuiltTasks((str(folder),), recipes=out)  # Ids are drawn by chance, and with them the splits.
     split = next(split for split in source.splits if source.size(split))
