@@ -33,8 +33,8 @@ class EpisodeRecord:
         success, terminated, truncated: way in which the environment ended the episode.
         invalid_actions: number of actions that were not valid.
         task_type: sort of the task, in worlds that have several.
-        score: the world's own measure at the end, 0 to 1; `None` where it has none, or none was kept.
-        complexity: measurements of the task; `None` where none were kept.
+        score: the world's own measure at the end, 0 to 1; `None` where it has none.
+        complexity: measurements of the task; `None` where the environment tells none.
         broken: reason why the world broke, "" if it did not; such an episode counts neither as won nor as lost.
         stopped: reason why the agent stopped before the environment ended the episode, such as "context"; "" if it did
             not.
