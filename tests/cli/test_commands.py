@@ -50,6 +50,8 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
         (("eval", LIGHTS, "--workers", "0"), "--workers must be at least 1"),
         (("eval", LIGHTS, "--out", "/"), "folder"),
         (("eval", "CartPole-v1"), "CartPole-v1 is not a text environment"),
+        (("play", "CartPole-v1"), "CartPole-v1 is not a text environment"),
+        (("info", "CartPole-v1"), "CartPole-v1 is not a text environment"),
         (("info", "nowhere.to.be.found:textagent/TextWorld-v0"), "cannot be imported"),
         (("data", "lights"), "alfworld"),
         (("verify", "/nowhere.jsonl"), "cannot be read"),

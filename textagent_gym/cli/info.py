@@ -25,9 +25,11 @@ class Info(Chosen):
         from rich.console import Console
         from rich.markdown import Markdown
 
+        from textagent_gym.evaluation.episode import base_of
+
         console = Console()
         env = make(self)
-        base = env.unwrapped
+        base = base_of(env)
         console.rule(full_id(self.env))
         console.print(Markdown(_description(type(base))))
         console.rule("knobs")
@@ -35,19 +37,14 @@ class Info(Chosen):
         shared = ", ".join(f"`{name}`" for name in TextEnvKwargs.__annotations__)
         console.print(Markdown(f"Every environment takes {shared} too."))
         console.print(f"\n  observations: {env.observation_space}   actions: {env.action_space}")
-        tasks = getattr(base, "tasks", None)
-        if tasks is None:
-            return 0
-        supports = sorted(getattr(base, "supports", ()))
+        tasks, supports = base.tasks, sorted(base.supports)
         console.print(f"  supports: {', '.join(supports) or 'nothing beside reset and step'}", highlight=False)
-        instructions = getattr(base, "instructions", "")
-        if instructions:
+        if base.instructions:
             console.rule("how to act")
-            console.print(visible(instructions), markup=False, highlight=False)
+            console.print(visible(base.instructions), markup=False, highlight=False)
         console.rule("tasks")
-        missing_data = getattr(tasks, "missing_data", "")
-        if missing_data:
-            console.print(missing_data, markup=False, highlight=False)
+        if tasks.missing_data:
+            console.print(tasks.missing_data, markup=False, highlight=False)
             env.close()
             return 0
         for split in tasks.splits:
