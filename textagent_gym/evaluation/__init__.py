@@ -5,7 +5,7 @@ from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, play
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, begin, digest, load, record, save
 from textagent_gym.evaluation.replay import Mismatch, replay
 from textagent_gym.evaluation.report import Row, Transcript, write_report
-from textagent_gym.evaluation.runner import evaluate
+from textagent_gym.evaluation.runner import check_evaluation, evaluate
 from textagent_gym.evaluation.statistics import (
     Interval,
     Summary,
@@ -27,6 +27,7 @@ __all__ = [
     "Transcript",
     "Turn",
     "begin",
+    "check_evaluation",
     "count_tasks",
     "demonstrate",
     "digest",
