@@ -29,6 +29,7 @@ from textagent_gym.evaluation import (
     play,
     replay,
     save,
+    share_interval,
     summarize,
     wilson_interval,
     write_report,
@@ -117,8 +118,33 @@ def test_intervals_overlap_if_they_have_a_value_in_common() -> None:
     assert middle.overlaps(Interval(0.5, 0.0, 1.0))
 
 
-def test_a_mean_without_spread_has_no_width() -> None:
-    assert mean_interval([2.0] * 5) == mean_interval([2.0] * 9)
+def test_a_mean_without_spread_has_no_interval() -> None:
+    assert str(mean_interval([2.0] * 5)) == "2.000 [n/a]"
+
+
+def test_the_interval_of_values_from_0_to_1_stays_there() -> None:
+    assert (share_interval([0.0, 1.0, 1.0]).high, share_interval([0.0, 0.0, 1.0]).low) == (1.0, 0.0)
+    assert share_interval([1.0] * 10) == wilson_interval(10, 10)
+    half = share_interval([0.5] * 10)  # Each could be the mean of a 0 and a 1.
+    assert half == wilson_interval(5, 10)
+
+
+def test_the_interval_of_a_return_stays_where_returns_can_be() -> None:
+    def interval(success: bool, env: gymnasium.Env[str, str]) -> Interval:
+        evaluation = begin(env, "a", tasks=10)
+        episodes = [record(f"t{task}", success or task < 6) for task in range(10)]
+        return summarize(episodes, unit_returns=evaluation.unit_returns).total_reward
+
+    plain = gymnasium.make(LIGHTS, reward_density=0.5)
+    assert interval(True, plain) == wilson_interval(10, 10)
+    assert interval(False, plain).high < 1.0
+    for other in (
+        gymnasium.make(LIGHTS, turn_penalty=0.1),
+        gymnasium.make(LIGHTS, invalid_action_penalty=0.1),
+        gymnasium.make(LIGHTS, shaping="potential"),
+        AdmissibleActionHints(plain),
+    ):
+        assert str(interval(True, other)) == "1.000 [n/a]"
 
 
 def test_the_oracle_solves_everything_and_random_text_nothing() -> None:
@@ -156,7 +182,10 @@ def test_a_result_file_replays(tmp_path: Path) -> None:
         (lambda r: replace(r, task="Lights/v1/s4/train/2"), "task is"),
         (lambda r: replace(r, task_type="easy"), "task_type"),
         (lambda r: replace(r, score=1.0), "score"),
-        (lambda r: replace(r, complexity={**r.complexity, "solution_length": 9}), "solution_length of the complexity is 2, and 9 is recorded"),
+        (
+            lambda r: replace(r, complexity={**r.complexity, "solution_length": 9}),
+            "solution_length of the complexity is 2, and 9 is recorded",
+        ),
         (lambda r: replace(r, complexity={**r.complexity, "width": None}), "width of the complexity is nothing"),
         (lambda r: replace(r, complexity=None), "of the complexity is 4, and nothing is recorded"),
         (lambda r: replace(r, stopped="context"), "had ended"),

@@ -118,8 +118,8 @@ def _table(result: Evaluation) -> Table:
     if not counted:
         table.add_row("all", "0")
         return table
-    table.add_row("all", *_cells(summarize(counted), scored))
-    for name, part in summarize_by_type(counted).items():
+    table.add_row("all", *_cells(summarize(counted, unit_returns=result.unit_returns), scored))
+    for name, part in summarize_by_type(counted, unit_returns=result.unit_returns).items():
         table.add_row(Text(visible(f" {name}")), *_cells(part, scored), style="dim")
     return table
 

@@ -18,6 +18,7 @@ from textagent_gym.evaluation.episode import Episode
 from textagent_gym.files import whole_file
 from textagent_gym.registration import world_of
 
+_ADDED = ("shaping", "invalid_action_penalty", "turn_penalty")  # Arguments of `TextEnv` that add to rewards.
 FORMAT = "textagent-gym evaluation 2"
 
 
@@ -101,6 +102,13 @@ class Evaluation:
     def env(self) -> str:
         """Id of the environment."""
         return str(self.spec["id"])
+
+    @property
+    def unit_returns(self) -> bool:
+        """Whether no return can leave 0 to 1: shaping, penalties and wrappers may add to a world's own rewards."""
+        return not (
+            self.spec.get("additional_wrappers") or any((self.spec.get("kwargs") or {}).get(name) for name in _ADDED)
+        )
 
 
 def begin(
