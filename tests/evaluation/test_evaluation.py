@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
@@ -350,6 +351,38 @@ def test_a_complete_file_is_not_made_again_and_not_overwritten(tmp_path: Path) -
     with pytest.raises(InvalidOptionError, match="not overwritten"):
         evaluate(LIGHTS, "random", tasks=2, path=path)
     assert path.read_text() == "something of mine"
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "said"),
+    [
+        (2, lambda text: "", "line 2 is cut off or damaged"),
+        (3, lambda text: text[:-40], "line 3 is cut off or damaged"),
+        (2, lambda text: "[]", "line 2 holds no episode"),
+        (1, lambda text: "[]", "line 1 does not name this format"),
+        (1, lambda text: text.replace("evaluation 2", "evaluation 1"), "line 1 does not name this format"),
+        (1, lambda text: text.replace('"seed"', '"sead"'), "line 1 has no 'seed'"),
+        (1, lambda text: text.replace('"id": "lights/Lights-v0"', '"id": 3'), "line 1 holds a spec without an id"),
+        (3, lambda text: text.replace("{", '{"foo": 1, ', 1), "line 3 has the unknown key 'foo'"),
+        (3, lambda text: text.replace('"seed": 0', '"seed": "x"'), "line 3 holds 'x' as 'seed'"),
+        (3, lambda text: text.replace('"seed": 0', '"seed": true'), "line 3 holds True as 'seed'"),
+        (3, lambda text: text.replace('"actions": [', '"actions": [1, '), "an action that is not a text"),
+        (3, lambda text: text.replace('"rewards": [', '"rewards": [1, '), "a reward that is not a number"),
+        (3, lambda text: re.sub('"seconds": [0-9.e-]+', '"seconds": -1.0', text), "line 3 holds -1.0 seconds"),
+        (3, lambda text: re.sub('"seconds": [0-9.e-]+', '"seconds": NaN', text), "line 3 holds nan seconds"),
+        (3, lambda text: text.replace('"tokens": null', '"tokens": -5'), "line 3 holds -5 tokens"),
+    ],
+)
+def test_what_is_wrong_in_a_result_file_is_said_in_words(
+    tmp_path: Path, line: int, change: Callable[[str], str], said: str
+) -> None:
+    path = tmp_path / "r.jsonl"
+    evaluate(LIGHTS, "oracle", tasks=3, path=path)
+    lines = path.read_text().splitlines()
+    lines[line - 1] = change(lines[line - 1])
+    path.write_text("\n".join(lines))
+    with pytest.raises(InvalidOptionError, match=re.escape(said)):
+        load(path)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": "other"}', "\x00\xff"])

@@ -134,9 +134,9 @@ def _difference_of(episode: Episode, expected: EpisodeRecord, *, compare_texts: 
         there, here = getattr(expected, name), getattr(now, name)
         if there != here:
             return f"{name} is {here!r}, and {there!r} is recorded"
-    measured, recorded = now.complexity or {}, expected.complexity or {}
-    for name in {**measured, **recorded}:
-        here, there = (repr(values[name]) if name in values else "nothing" for values in (measured, recorded))
+    measured, claimed = now.complexity or {}, expected.complexity or {}
+    for name in {**measured, **claimed}:
+        here, there = (repr(values[name]) if name in values else "nothing" for values in (measured, claimed))
         if here != there:
             return f"{name} of the complexity is {here}, and {there} is recorded"
     if compare_texts and expected.observations != now.observations:
