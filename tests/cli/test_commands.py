@@ -46,6 +46,7 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
         (("info", "TextWorl-w2-o3-q4"), "Did you mean"),
         (("info", SMALL, "--set", "romms=3"), "Did you mean 'rooms'"),
         (("info", SMALL, "--set", "rooms"), "name=value"),
+        (("info", SMALL, "--set", "rooms=4", "--set", "rooms=5"), "rooms is set twice"),
         (("info", "TextWorldCoinCollector", "--set", "level=999"), "1 to 233"),
         (("eval", LIGHTS, "--agent", "genius"), "admissible-random"),
         (("eval", LIGHTS, "--split", "dev"), "validation"),
@@ -115,6 +116,28 @@ def test_fewer_tasks_than_were_asked_for_are_named(
     assert ("Fewer" in errors) == bool(said)
 
 
+def test_only_worlds_of_text_are_suggested() -> None:
+    errors = run("info", "TextCartPole").stderr
+    assert "textagent/TextWorld" in errors
+    assert "phys2d" not in errors
+
+
+def test_info_is_for_those_who_play() -> None:
+    out = run("info", "ALFWorld", "--set", "receptacles=12").stdout
+    knobs = [line.split() for line in out.splitlines()]
+    assert next(words[1:] for words in knobs if words[:1] == ["knob"]) == ["values", "value", "meaning"]
+    assert "12" in next(words for words in knobs if words[:1] == ["receptacles"])
+    assert not {"Args:", "Raises:", "InvalidOptionError:"} & {word for words in knobs for word in words}
+    assert "Registered ids" in out
+
+
+def test_the_package_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "textagent_gym", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == run("--version").stdout
+
+
 def test_info_shows_a_task_with_its_complexity() -> None:
     out = run("info", SMALL).stdout
     assert "solution_length: 4" in out
@@ -172,6 +195,7 @@ def test_a_file_made_with_wrappers_verifies(tmp_path: Path) -> None:
     done = run("verify", str(out))
     assert done.returncode == 0
     assert "All 3 episodes happened as recorded" in done.stdout
+    assert "Not checked: that 'random' acted, seconds, tokens, and the versions of packages." in done.stdout
 
 
 def test_an_empty_file_of_results_is_an_error_and_no_traceback(tmp_path: Path) -> None:

@@ -108,8 +108,9 @@ def full_id(env: str) -> str:
     for candidate in (name, f"textagent/{name}", f"{name}-v0", f"textagent/{name}-v0"):
         if candidate in ids:
             return candidate
-    ours = [known for known in ids if "/" in known]
-    close = difflib.get_close_matches(name, ours, n=3, cutoff=0.3)
+    # Gymnasium's own are not of text.
+    others = [known for known in ids if "/" in known and "gymnasium." not in str(gymnasium.registry[known].entry_point)]
+    close = difflib.get_close_matches(name, others, n=3, cutoff=0.3)
     hint = f" Did you mean: {', '.join(close)}?" if close else ""
     raise InvalidOptionError(f"environment {env!r} does not exist.{hint} See: textagent-gym list")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass
 
 from textagent_gym.cli.environment import Chosen, full_id, make
@@ -11,6 +12,8 @@ from textagent_gym.errors import WorldBrokenError
 from textagent_gym.knobs import knob_table
 from textagent_gym.options import TextEnvKwargs
 from textagent_gym.terminal import visible
+
+_FOR_PROGRAMMERS = re.compile(r"^(?:Args|Raises|Attributes|Example):\n(?:(?: .*)?\n|(?: .+)\Z)*", re.M)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +72,10 @@ class Info(Chosen):
 
 
 def _description(world: type) -> str:
-    """The docstrings of a world's class and of those that it is built on, the most general first."""
+    """The docstrings of a world's class and of those that it is built on, the most general first.
+
+    They are shown without the sections for programmers, whose arguments are the knobs.
+    """
     kinds = [kind for kind in world.__mro__ if not issubclass(TextEnv, kind)]
-    return "\n\n".join(inspect.cleandoc(kind.__doc__) for kind in reversed(kinds) if kind.__doc__) or "No description."
+    texts = [_FOR_PROGRAMMERS.sub("", inspect.cleandoc(kind.__doc__)) for kind in reversed(kinds) if kind.__doc__]
+    return "\n\n".join(texts) or "No description."
