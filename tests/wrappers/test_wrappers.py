@@ -199,7 +199,7 @@ def test_a_wrong_limit_is_refused(wrong: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("template", ["Look around.", "{action}", "{actions} {}", "{actions", "{{actions}}"])
 def test_a_template_without_a_place_for_the_actions_is_refused(template: str) -> None:
-    with pytest.raises(InvalidOptionError, match="template must hold {actions}"):
+    with pytest.raises(InvalidOptionError, match="template must hold"):
         AdmissibleActionHints(lights(), template=template)
 
 

@@ -248,7 +248,8 @@ def load(path: str | Path) -> Evaluation:
     try:
         head = _read_header(lines[0])
         episodes = []
-        for number, text in enumerate(lines[1:], start=2):
+        for text in lines[1:]:
+            number += 1
             episodes.append(read_record(_values(text)))
     except ValueError as error:
         raise InvalidOptionError(f"{path} is no result file of {FORMAT!r}: line {number} {error}") from None
