@@ -188,7 +188,7 @@ def read_language(config: Config, random_play: Path) -> Path:
         model=str(tiny),
         demos=random_play,
         out=config.out / "reader",
-        agent_only=False,
+        every_token=True,
         epochs=1.0,
         batch_size=8,
         learning_rate=3e-3,

@@ -128,6 +128,7 @@ def _record(trajectory: Trajectory, request: EpisodeRequest) -> EpisodeRecord:
         invalid_actions=sum(not turn.valid for turn in trajectory.turns),
         task_type=trajectory.task_type,
         score=trajectory.score,
+        complexity=None if trajectory.complexity is None else trajectory.complexity.to_dict(),
         stopped="context" if trajectory.overflow else "",
         observations=digest([*(turn.observation for turn in trajectory.turns), trajectory.last_observation]),
         tokens=sum(len(turn.action) for turn in trajectory.turns),

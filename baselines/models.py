@@ -18,6 +18,8 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from textagent_gym.errors import InvalidOptionError
+
 _DEVIATION = 0.1
 """Deviation of the tiny policy's first weights. With the usual 0.02, a model this narrow hardly begins to copy words
 from what it reads in a few hundred updates (one-room cooking games, 150 updates: 1% success on held-out games against
@@ -39,7 +41,16 @@ _CHAT_TEMPLATE = (
 
 
 def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A causal language model and its tokenizer, from a local folder or a hub name."""
+    """A causal language model and its tokenizer, from a local folder or a hub name.
+
+    Raises:
+        InvalidOptionError: the folder does not exist. A hub name has one slash at most, begins with neither "/" nor
+            ".", and does not lie in a folder that is there.
+    """
+    path = Path(name_or_path)
+    is_path = name_or_path.startswith(("/", ".", "~")) or name_or_path.count("/") > 1
+    if (is_path or ("/" in name_or_path and path.parent.is_dir())) and not path.is_dir():
+        raise InvalidOptionError(f"the folder {name_or_path} of the model does not exist")
     model = AutoModelForCausalLM.from_pretrained(name_or_path)
     tokenizer = AutoTokenizer.from_pretrained(name_or_path)
     if tokenizer.pad_token_id is None:

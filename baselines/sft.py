@@ -36,9 +36,9 @@ class Config:
     The default suits a tiny model; about 1e-5 suits a pretrained one."""
     max_length: int = 2_048
     """Largest number of tokens per conversation; a longer one is cut at its end."""
-    agent_only: bool = True
-    """Whether only the agent's words are trained on.
-    Otherwise every token is, which teaches a tiny model the language of a world."""
+    every_token: bool = False
+    """Whether every token is trained on, not the agent's alone.
+    It teaches a tiny model the language of a world."""
     max_demos: int | None = None
     """Largest number of demonstrations, from the first one; by default all."""
     seed: int = 0
@@ -106,7 +106,7 @@ def make_trainer(config: Config) -> SFTTrainer:
         lr_scheduler_type="linear",
         warmup_steps=5,
         max_length=config.max_length,
-        assistant_only_loss=config.agent_only,
+        assistant_only_loss=not config.every_token,
         logging_steps=5,
         save_strategy="no",
         report_to=[],

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from baselines.rollouts import Level
+from textagent_gym import Complexity
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Trajectory:
         score: the world's own measure at the end, 0 to 1; `None` where it has none.
         last_observation: last text that the environment showed.
         closing: ids of that observation, which no action followed; a critic reads them to value what was cut off.
+        complexity: measured difficulty of the task, where the environment tells it.
     """
 
     turns: tuple[Turn, ...]
@@ -68,6 +70,7 @@ class Trajectory:
     score: float | None = None
     last_observation: str = ""
     closing: tuple[int, ...] = ()
+    complexity: Complexity | None = None
 
     @property
     def total_reward(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -581,3 +582,42 @@ def test_a_person_sees_every_observation_also_that_of_a_world_that_broke(capsys:
     text.reset(seed=0)
     assert text.render() == "Climb."
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        ("You climb.", TypeError, "StairsEnv._act must return an Outcome, got 'You climb.'"),
+        (None, TypeError, "StairsEnv._act must return an Outcome, got None"),
+        (Outcome(None), TypeError, "an Outcome whose observation is of type str, got None"),  # type: ignore[arg-type]
+        (Outcome("", None), TypeError, "an Outcome whose milestones is of type int, got None"),  # type: ignore[arg-type]
+        (Outcome("", broken=3), TypeError, "an Outcome whose broken is of type str, got 3"),  # type: ignore[arg-type]
+        (Outcome("", 4), ValueError, "StairsEnv._act counts 4 milestones, and Stairs has 3"),
+        (Outcome("", 4, success=True), ValueError, "counts 4 milestones"),
+    ],
+)
+def test_an_author_who_returns_something_else_reads_what_is_expected(
+    answer: Any, error: type[Exception], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = StairsEnv(3)
+    env.reset()
+    monkeypatch.setattr(env, "_act", lambda action: answer)
+    with pytest.raises(error, match=re.escape(said)):
+        env.step("up")
+    monkeypatch.undo()
+    assert env.step("up")[0] == "Step 1."
+
+
+def test_an_author_whose_world_begins_without_a_text_reads_what_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = StairsEnv(3, instructions="observation")
+    monkeypatch.setattr(env, "_begin", lambda task: None)
+    with pytest.raises(TypeError, match=re.escape("StairsEnv._begin must return the first observation, a text")):
+        env.reset()
+
+
+def test_an_error_inside_a_world_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = StairsEnv(3)
+    env.reset()
+    monkeypatch.setattr(env, "_advance", lambda before, outcome: [].missing)  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="missing"):
+        env.step("up")

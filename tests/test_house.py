@@ -92,6 +92,8 @@ def module_of(name: str) -> str:
 
 def floor_of(name: str) -> str:
     parts = name.split(".")
+    if parts[1:] == ["__main__"]:  # The command line, as `python -m` runs it.
+        return "cli"
     return parts[1] if len(parts) > 1 and parts[1] in FLOORS else "foundation"
 
 

@@ -77,7 +77,8 @@ class Outcome:
 
     Attributes:
         observation: the text that the agent reads.
-        milestones: number of milestones reached so far; `TextEnv` remembers the largest, unless credit can be lost.
+        milestones: number of milestones reached so far, at most the task's; `TextEnv` remembers the largest, unless
+            credit can be lost.
         valid: whether the world understood the action and it was applicable.
         success: whether the goal has been reached; the episode ends.
         failure: whether the world has ended the episode with the goal out of reach.
@@ -343,7 +344,8 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
 
         Raises:
             gymnasium.error.ResetNeeded: the episode has not begun, or has ended.
-            TypeError: the action is not a string.
+            TypeError: the action is not a string, or the world's author has not returned an `Outcome` of texts.
+            ValueError: the world's author counts more milestones than the task has.
         """
         if not isinstance(action, str):
             raise TypeError(f"an action is a string, got {type(action).__name__}")
@@ -356,10 +358,14 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             outcome = self._act(str(action))
         except WorldBrokenError as error:
             outcome = Outcome("", broken=str(error) or type(error).__name__)
-        if outcome.broken:
-            return self._broken(before, outcome.broken)
+        try:
+            if outcome.broken:
+                return self._broken(before, outcome.broken)
+            after = self._advance(before, outcome)
+        except (AttributeError, TypeError):
+            self._check_outcome(outcome)  # Here, not before: a right one is not looked at twice.
+            raise
         self._actions.append(str(action))
-        after = self._advance(before, outcome)
         reward = after.earned - before.earned
         if self.shaping:
             terminated = after.success or after.failure
@@ -376,6 +382,10 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
     def _advance(self, before: _Episode, outcome: Outcome) -> _Episode:
         """The episode after an action."""
         turn, most = before.turn + 1, self.task.milestones
+        if outcome.milestones > most:
+            raise ValueError(
+                f"{type(self).__name__}._act counts {outcome.milestones} milestones, and {self.task.id} has {most}"
+            )
         success = outcome.success
         failure = outcome.failure and not success
         reached = max(before.milestones, outcome.milestones) if self.keeps_milestones else outcome.milestones
@@ -395,6 +405,18 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             truncated=not (success or failure) and turn >= before.max_turns,
         )
 
+    def _check_outcome(self, outcome: object) -> None:
+        """Raise `TypeError` for what a world's author may not return from `_act`."""
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"{type(self).__name__}._act must return an Outcome, got {outcome!r:.100}") from None
+        for name, kind in (("observation", str), ("broken", str), ("milestones", int)):
+            value = getattr(outcome, name)
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"{type(self).__name__}._act must return an Outcome whose {name} is of type {kind.__name__}, "
+                    f"got {value!r:.100}"
+                ) from None
+
     def _broken(self, before: _Episode, why: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """End an episode whose world has failed."""
         _log.warning("The world of %s has failed: %s", self.task.id, visible(why))
@@ -408,11 +430,16 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
     def _begin_afresh(self, task: TaskT) -> str:
         """Begin a task; where the world fails, in a fresh one."""
         try:
-            return self._begin(task)
+            observation = self._begin(task)
         except WorldBrokenError as error:
             _log.warning("The world of %s has failed, and a fresh one is tried: %s", task.id, visible(str(error)))
             self._abandon()
-            return self._begin(task)
+            observation = self._begin(task)
+        if not isinstance(observation, str):
+            raise TypeError(
+                f"{type(self).__name__}._begin must return the first observation, a text, got {observation!r:.100}"
+            )
+        return observation
 
     def render(self) -> str | None:
         """The last observation, as a terminal may be sent it: returned for "ansi", printed for "human"."""

@@ -297,13 +297,13 @@ def knob_table(world: str | type, given: Mapping[str, Any] | None = None) -> str
 
     Args:
         world: registered id, class of an environment, or a class of `Options`.
-        given: keyword arguments that the world is made with; the table shows them as defaults.
+        given: keyword arguments that the world is made with; the table then shows each knob's value, not its default.
 
     Returns:
         the table, or "" for a world that declares no knobs.
     """
     set_already = {**(gymnasium.spec(world).kwargs if isinstance(world, str) else {}), **(given or {})}
-    rows = ["| knob | values | default | meaning |", "| --- | --- | --- | --- |"]
+    rows = [f"| knob | values | {'default' if given is None else 'value'} | meaning |", "| --- | --- | --- | --- |"]
     for options in options_of(world, given):
         for each in options.knobs():
             names = " or ".join(f"`{name}`" for name in _names(each))
@@ -315,6 +315,9 @@ def knob_table(world: str | type, given: Mapping[str, Any] | None = None) -> str
 def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
     """`name=value` pairs as keyword arguments: a value is JSON where it can be read as such, and text otherwise.
 
+    Raises:
+        InvalidOptionError: a pair has no name or no value, or a name is set twice.
+
     >>> parse_settings(("rooms=4", "reward_density=dense", "cut=true", "infos=oracle_action"))
     {'rooms': 4, 'reward_density': 'dense', 'cut': True, 'infos': ['oracle_action']}
     """
@@ -323,6 +326,8 @@ def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
         name, equals, value = setting.partition("=")
         if not equals or not name.isidentifier():
             raise InvalidOptionError(f"a setting is name=value, such as rooms=4, got {setting!r}")
+        if name in kwargs:
+            raise InvalidOptionError(f"{name} is set twice: give it once, got {setting!r} too")
         try:
             kwargs[name] = json.loads(value.lower() if value in ("True", "False", "None") else value)
         except ValueError:

@@ -17,6 +17,7 @@ from baselines.chat import ChatFormat
 from baselines.rollout.backend import Completion, Generator, Prompt
 from baselines.rollout.pool import Pool
 from baselines.trajectory import Trajectory, Turn
+from textagent_gym import Complexity
 from textagent_gym.errors import WorkerError, WorldBrokenError
 from textagent_gym.vector import Received
 
@@ -73,6 +74,7 @@ class _Slot:
     overdue: bool = False  # The answer is no longer wanted: the episode is played elsewhere.
     completion: Completion | None = None  # What was sent; None after a reset.
     observation: str = ""
+    complexity: Complexity | None = None  # Of the task, as the reset told it.
     pending: list[int] = field(default_factory=list)
     length: int = 0
     turns: list[Turn] = field(default_factory=list)
@@ -232,6 +234,7 @@ class Collector:
             # An environment may have been asked to put them before its first observation.
             unshown = "" if instructions in answer.observation else instructions
             slot.observation = answer.observation
+            slot.complexity = answer.info.get("complexity")
             slot.pending = self._chat.opening(answer.observation, unshown)
             slot.length = len(slot.pending)
             return True
@@ -281,6 +284,7 @@ class Collector:
             score=None if score is None else float(score),
             last_observation=slot.observation,
             closing=tuple(slot.pending[: len(slot.pending) - excess]),
+            complexity=slot.complexity,
         )
 
 

@@ -16,7 +16,7 @@ FIRST = {"task_index": 0}
 
 
 def test_every_agent_is_in_the_table_under_its_own_name() -> None:
-    env = gymnasium.make(LIGHTS)
+    env = gymnasium.make("textagent/ALFWorld-v0")
     assert {make_agent(name, env).name for name in AGENTS} == set(AGENTS)
     with pytest.raises(InvalidOptionError, match=r"genius.*admissible-random"):
         make_agent("genius", env)
@@ -26,6 +26,11 @@ def test_every_agent_is_in_the_table_under_its_own_name() -> None:
 def test_agents_that_look_into_the_world_refuse_other_environments(name: str) -> None:
     with pytest.raises(InvalidOptionError, match=name):
         make_agent(name, gymnasium.make("CartPole-v1"))
+
+
+def test_an_agent_refuses_a_world_that_cannot_tell_it_what_it_needs() -> None:
+    with pytest.raises(InvalidOptionError, match="agent 'expert' cannot play LightsEnv, which has no expert"):
+        make_agent("expert", gymnasium.make(LIGHTS))
 
 
 def test_the_oracle_needs_as_many_actions_as_were_measured() -> None:
@@ -46,8 +51,9 @@ def test_equal_seeds_give_equal_draws(name: str) -> None:
 
 def test_an_expert_is_asked_for_in_vain_where_there_is_none() -> None:
     env = gymnasium.make(LIGHTS)
+    env.reset(options=FIRST)
     with pytest.raises(UnsupportedOperationError, match="no expert"):
-        play(env, make_agent("expert", env), options=FIRST)
+        env.unwrapped.expert()
 
 
 def test_the_expert_plays_by_what_it_reads() -> None:

@@ -43,6 +43,7 @@ def test_records_hold_when_they_are_played_again(tiny: Path, tmp_path: Path, con
     assert any(cut) == (context is not None)
     for record, overflow in zip(evaluation.episodes, cut, strict=True):
         assert (record.terminated or record.truncated) != overflow
+    assert all(record.complexity["state_size"] == 3 for record in evaluation.episodes)
     save(evaluation, tmp_path / "result.jsonl")
     assert replay(load(tmp_path / "result.jsonl")) == []
 

@@ -67,7 +67,7 @@ def test_the_loss_of_sft_is_on_the_agents_tokens_only(tiny: Path, demos: Path, t
 
 
 def test_learning_every_token_is_a_choice(tiny: Path, demos: Path, tmp_path: Path) -> None:
-    trainer = sft.make_trainer(sft.Config(model=str(tiny), demos=demos, out=tmp_path, agent_only=False))
+    trainer = sft.make_trainer(sft.Config(model=str(tiny), demos=demos, out=tmp_path, every_token=True))
     row = trainer.train_dataset[0]
     batch = trainer.data_collator([row])
     assert batch["labels"][0].tolist() == row["input_ids"]

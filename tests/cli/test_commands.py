@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import gymnasium
 import pytest
 
 from tests.cli.program import PROGRAM, run
+from textagent_gym.cli.environment import ChosenTasks
 from textagent_gym.evaluation import evaluate
 from textagent_gym.wrappers import AdmissibleActionHints
 
@@ -44,12 +46,15 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
         (("info", "TextWorl-w2-o3-q4"), "Did you mean"),
         (("info", SMALL, "--set", "romms=3"), "Did you mean 'rooms'"),
         (("info", SMALL, "--set", "rooms"), "name=value"),
+        (("info", SMALL, "--set", "rooms=4", "--set", "rooms=5"), "rooms is set twice"),
         (("info", "TextWorldCoinCollector", "--set", "level=999"), "1 to 233"),
         (("eval", LIGHTS, "--agent", "genius"), "admissible-random"),
         (("eval", LIGHTS, "--split", "dev"), "validation"),
         (("eval", LIGHTS, "--workers", "0"), "--workers must be at least 1"),
         (("eval", LIGHTS, "--out", "/"), "folder"),
         (("eval", "CartPole-v1"), "CartPole-v1 is not a text environment"),
+        (("play", "CartPole-v1"), "CartPole-v1 is not a text environment"),
+        (("info", "CartPole-v1"), "CartPole-v1 is not a text environment"),
         (("info", "nowhere.to.be.found:textagent/TextWorld-v0"), "cannot be imported"),
         (("data", "lights"), "alfworld"),
         (("verify", "/nowhere.jsonl"), "cannot be read"),
@@ -63,6 +68,74 @@ def test_a_wrong_argument_is_one_clear_line_and_no_traceback(arguments: tuple[st
     assert done.returncode in (1, 2)
     assert said in done.stderr + done.stdout
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("eval", LIGHTS, "--agent", "expert"), "agent 'expert' cannot play LightsEnv, which has no expert"),
+        (("eval", LIGHTS, "--seed", "-1"), "seed must be at least 0, got -1"),
+        (("eval", LIGHTS, "--episodes", "0"), "episodes must be at least 1"),
+        (("eval", LIGHTS, "--tasks", "2", "--out", "OTHER"), "different: agent, seed, tasks"),
+        (("demos", LIGHTS, "--agent", "expert", "--out", "NEW"), "agent 'expert' cannot play LightsEnv"),
+        (("demos", LIGHTS, "--out", "OTHER"), "is no demonstration"),
+        (("export", SMALL, "--out", "NEW"), "textagent/TextWorld-w2-o3-q4-v0 writes no files"),
+    ],
+)
+@pytest.mark.parametrize("part", ["", ".part"])
+def test_what_is_asked_for_in_vain_is_refused_before_tasks_are_made(
+    arguments: tuple[str, ...], said: str, part: str, tmp_path: Path
+) -> None:
+    other = tmp_path / "OTHER"
+    evaluate(LIGHTS, "random", tasks=3, seed=5, path=other, kwargs={"split": "test"})
+    if part:
+        if said == "is no demonstration":
+            return  # What is not a demonstration in an unfinished file was cut by a kill.
+        other.rename(tmp_path / f"OTHER{part}")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert "Making tasks" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "num_tasks", "said"),
+    [(6, None, "Fewer than 6 tasks: split 'train' has 5."), (6, 2, "Fewer than 6 tasks: num_tasks is 2."), (5, 5, "")],
+)
+def test_fewer_tasks_than_were_asked_for_are_named(
+    asked: int, num_tasks: int | None, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = gymnasium.make(LIGHTS, num_tasks=num_tasks)
+    monkeypatch.setattr(env.unwrapped.tasks, "size", lambda split: 5)
+    ChosenTasks(env=LIGHTS, tasks=asked).prepare(env, num_tasks or 5)
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert ("Fewer" in errors) == bool(said)
+
+
+def test_only_worlds_of_text_are_suggested() -> None:
+    errors = run("info", "TextCartPole").stderr
+    assert "textagent/TextWorld" in errors
+    assert "phys2d" not in errors
+
+
+def test_info_is_for_those_who_play() -> None:
+    out = run("info", "ALFWorld", "--set", "receptacles=12").stdout
+    lines = [line.split() for line in out.splitlines()]
+    assert ["knob", "values", "value", "meaning"] in lines
+    assert any(words[:1] == ["receptacles"] and "12" in words for words in lines)
+    assert not {"Args:", "Raises:", "InvalidOptionError:"} & set(out.split())
+    assert "Registered ids" in out
+
+
+def test_the_package_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "textagent_gym", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == run("--version").stdout
 
 
 def test_info_shows_a_task_with_its_complexity() -> None:
@@ -122,6 +195,7 @@ def test_a_file_made_with_wrappers_verifies(tmp_path: Path) -> None:
     done = run("verify", str(out))
     assert done.returncode == 0
     assert "All 3 episodes happened as recorded" in done.stdout
+    assert "Not checked: that 'random' acted, seconds, tokens, and the versions of packages." in done.stdout
 
 
 def test_an_empty_file_of_results_is_an_error_and_no_traceback(tmp_path: Path) -> None:
@@ -206,9 +280,12 @@ def test_ctrl_c_in_the_middle_keeps_what_is_done(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "Stopped." in errors
+    kept = re.search(r"Stopped after (\d+) of 100000 episodes, kept in (.*); the same command resumes\.", errors)
+    assert kept is not None
+    assert kept[2] == str(part)
     assert "Traceback" not in errors
-    assert len(part.read_text().splitlines()) > 10
+    assert len(part.read_text().splitlines()) - 1 - int(kept[1]) in (0, 1)  # The last one may not have been counted.
+    assert int(kept[1]) > 10
     assert not out.exists()
 
 

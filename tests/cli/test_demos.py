@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import PROGRAM, run
+from textagent_gym.cli.demos import Demos
+from textagent_gym.errors import UnsupportedOperationError
 
 SMALL = "TextWorld-w2-o3-q4"
 LIGHTS = "lights/Lights-v0"
@@ -98,3 +100,13 @@ def test_a_stopped_run_resumes_where_it_was(tmp_path: Path) -> None:
     assert "from the first run" in out.read_text()
     assert len(out.read_text().splitlines()) == len(marked)
     assert not part.exists()
+
+
+def test_a_run_that_fails_at_once_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise UnsupportedOperationError("no oracle for this task")
+
+    monkeypatch.setattr("textagent_gym.evaluation.demonstrations.demonstrate", fail)
+    with pytest.raises(UnsupportedOperationError):
+        Demos(env=LIGHTS, out=tmp_path / "demos.jsonl", tasks=1).run()
+    assert list(tmp_path.iterdir()) == []

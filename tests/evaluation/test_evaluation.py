@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
@@ -29,6 +30,7 @@ from textagent_gym.evaluation import (
     play,
     replay,
     save,
+    share_interval,
     summarize,
     wilson_interval,
     write_report,
@@ -117,8 +119,33 @@ def test_intervals_overlap_if_they_have_a_value_in_common() -> None:
     assert middle.overlaps(Interval(0.5, 0.0, 1.0))
 
 
-def test_a_mean_without_spread_has_no_width() -> None:
-    assert mean_interval([2.0] * 5) == mean_interval([2.0] * 9)
+def test_a_mean_without_spread_has_no_interval() -> None:
+    assert str(mean_interval([2.0] * 5)) == "2.000 [n/a]"
+
+
+def test_the_interval_of_values_from_0_to_1_stays_there() -> None:
+    assert (share_interval([0.0, 1.0, 1.0]).high, share_interval([0.0, 0.0, 1.0]).low) == (1.0, 0.0)
+    assert share_interval([1.0] * 10) == wilson_interval(10, 10)
+    half = share_interval([0.5] * 10)  # Each could be the mean of a 0 and a 1.
+    assert half == wilson_interval(5, 10)
+
+
+def test_the_interval_of_a_return_stays_where_returns_can_be() -> None:
+    def interval(success: bool, env: gymnasium.Env[str, str]) -> Interval:
+        evaluation = begin(env, "a", tasks=10)
+        episodes = [record(f"t{task}", success or task < 6) for task in range(10)]
+        return summarize(episodes, unit_returns=evaluation.unit_returns).total_reward
+
+    plain = gymnasium.make(LIGHTS, reward_density=0.5)
+    assert interval(True, plain) == wilson_interval(10, 10)
+    assert interval(False, plain).high < 1.0
+    for other in (
+        gymnasium.make(LIGHTS, turn_penalty=0.1),
+        gymnasium.make(LIGHTS, invalid_action_penalty=0.1),
+        gymnasium.make(LIGHTS, shaping="potential"),
+        AdmissibleActionHints(plain),
+    ):
+        assert str(interval(True, other)) == "1.000 [n/a]"
 
 
 def test_the_oracle_solves_everything_and_random_text_nothing() -> None:
@@ -156,7 +183,12 @@ def test_a_result_file_replays(tmp_path: Path) -> None:
         (lambda r: replace(r, task="Lights/v1/s4/train/2"), "task is"),
         (lambda r: replace(r, task_type="easy"), "task_type"),
         (lambda r: replace(r, score=1.0), "score"),
-        (lambda r: replace(r, complexity={**r.complexity, "solution_length": 9}), "complexity"),
+        (
+            lambda r: replace(r, complexity={**r.complexity, "solution_length": 9}),
+            "solution_length of the complexity is 2, and 9 is recorded",
+        ),
+        (lambda r: replace(r, complexity={**r.complexity, "width": None}), "width of the complexity is nothing"),
+        (lambda r: replace(r, complexity=None), "of the complexity is 4, and nothing is recorded"),
         (lambda r: replace(r, stopped="context"), "had ended"),
         (lambda r: replace(r, observations=digest(["You have won."])), "read something else"),
         (lambda r: replace(r, observations=""), "read something else"),
@@ -319,6 +351,38 @@ def test_a_complete_file_is_not_made_again_and_not_overwritten(tmp_path: Path) -
     with pytest.raises(InvalidOptionError, match="not overwritten"):
         evaluate(LIGHTS, "random", tasks=2, path=path)
     assert path.read_text() == "something of mine"
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "said"),
+    [
+        (2, lambda text: "", "line 2 is cut off or damaged"),
+        (3, lambda text: text[:-40], "line 3 is cut off or damaged"),
+        (2, lambda text: "[]", "line 2 holds no episode"),
+        (1, lambda text: "[]", "line 1 does not name this format"),
+        (1, lambda text: text.replace("evaluation 2", "evaluation 1"), "line 1 does not name this format"),
+        (1, lambda text: text.replace('"seed"', '"sead"'), "line 1 has no 'seed'"),
+        (1, lambda text: text.replace('"id": "lights/Lights-v0"', '"id": 3'), "line 1 holds a spec without an id"),
+        (3, lambda text: text.replace("{", '{"foo": 1, ', 1), "line 3 has the unknown key 'foo'"),
+        (3, lambda text: text.replace('"seed": 0', '"seed": "x"'), "line 3 holds 'x' as 'seed'"),
+        (3, lambda text: text.replace('"seed": 0', '"seed": true'), "line 3 holds True as 'seed'"),
+        (3, lambda text: text.replace('"actions": [', '"actions": [1, '), "an action that is not a text"),
+        (3, lambda text: text.replace('"rewards": [', '"rewards": [1, '), "a reward that is not a number"),
+        (3, lambda text: re.sub('"seconds": [0-9.e-]+', '"seconds": -1.0', text), "line 3 holds -1.0 seconds"),
+        (3, lambda text: re.sub('"seconds": [0-9.e-]+', '"seconds": NaN', text), "line 3 holds nan seconds"),
+        (3, lambda text: text.replace('"tokens": null', '"tokens": -5'), "line 3 holds -5 tokens"),
+    ],
+)
+def test_what_is_wrong_in_a_result_file_is_said_in_words(
+    tmp_path: Path, line: int, change: Callable[[str], str], said: str
+) -> None:
+    path = tmp_path / "r.jsonl"
+    evaluate(LIGHTS, "oracle", tasks=3, path=path)
+    lines = path.read_text().splitlines()
+    lines[line - 1] = change(lines[line - 1])
+    path.write_text("\n".join(lines))
+    with pytest.raises(InvalidOptionError, match=re.escape(said)):
+        load(path)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": "other"}', "\x00\xff"])

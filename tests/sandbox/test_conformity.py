@@ -23,6 +23,7 @@ from textagent_gym.sandbox.conformity import (
     each_question_is_about_a_fresh_tree,
     layers_are_one_tree_and_stay_as_they_are,
     long_output_is_cut_in_the_middle,
+    methods_return_what_the_contract_says,
     new_files_are_read_in_the_order_asked_for,
     nothing_runs_while_a_tree_is_read,
     the_shell_stays_the_same,
@@ -65,6 +66,13 @@ def open_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[
 def test_what_keeps_nothing_in_is_noticed(open_process: Any, promise: Promise, tmp_path: Path) -> None:
     with pytest.raises(BrokenPromiseError):
         promise(open_process(ProcessSandbox), tmp_path)
+
+
+class Mute(ProcessSandbox):
+    """Returns nothing."""
+
+    def run(self, command: str, timeout: float) -> Any:
+        super().run(command, timeout)
 
 
 class Forgetful(ProcessSandbox):
@@ -154,6 +162,7 @@ class Guessing(ProcessSandbox):
 @pytest.mark.parametrize(
     ("kind", "promise"),
     [
+        (Mute, methods_return_what_the_contract_says),
         (Forgetful, the_shell_stays_the_same),
         (Clinging, a_reset_leaves_nothing),
         (Writing, layers_are_one_tree_and_stay_as_they_are),
@@ -195,3 +204,21 @@ def test_a_safe_promise_leaves_the_environment_as_it_was(open_process: Any, tmp_
     with pytest.raises(BrokenPromiseError):
         variables_of_this_machine_are_not_seen(open_process(ProcessSandbox), tmp_path)
     assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("run", "run must return a Result, got None"),
+        ("changes", "changes must return TreeChanges, got None"),
+        ("ask", "ask must return an iterator, got None"),
+    ],
+)
+def test_a_method_that_is_not_written_yet_is_named(method: str, said: str) -> None:
+    unwritten = {method: lambda *_, **__: None}
+    register_sandbox("unwritten")(type("Unwritten", (ProcessSandbox,), unwritten))
+    try:
+        with pytest.raises(BrokenPromiseError, match=said):
+            check_sandbox("unwritten")
+    finally:
+        del _kinds["unwritten"]

@@ -91,6 +91,17 @@ def test_auto_passes_over_what_is_not_safe_and_what_is_not_here(
         make_sandbox("auto", images=True)
 
 
+def test_a_kind_that_is_not_safe_is_warned_of_once(
+    kinds: dict[str, registry.SandboxKind], caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("open", "open", "wide-open"):
+        if name not in kinds:
+            register_sandbox(name)(Plain)
+        make_sandbox(name).close()
+    assert caplog.text.count("sandbox='open' keeps nothing in") == 1
+    assert caplog.text.count("sandbox='wide-open' keeps nothing in") == 1
+
+
 def test_one_in_another_is_as_safe_as_the_inner_one() -> None:
     safety = {name: sandbox_kind(name).safe for name in ("ray", "ray:auto", "ray:docker", "ray:process", "process")}
     assert safety == {"ray": True, "ray:auto": True, "ray:docker": True, "ray:process": False, "process": False}

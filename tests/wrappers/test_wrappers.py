@@ -197,6 +197,12 @@ def test_a_wrong_limit_is_refused(wrong: dict[str, object]) -> None:
         ObservationLimit(lights(), **wrong)
 
 
+@pytest.mark.parametrize("template", ["Look around.", "{action}", "{actions} {}", "{actions", "{{actions}}"])
+def test_a_template_without_a_place_for_the_actions_is_refused(template: str) -> None:
+    with pytest.raises(InvalidOptionError, match="template must hold"):
+        AdmissibleActionHints(lights(), template=template)
+
+
 @pytest.mark.parametrize("wrapper", [ActionParser, AdmissibleActionHints, HistoryText, ChatMessages, ObservationLimit])
 def test_what_changes_texts_refuses_messages(wrapper: type) -> None:
     with pytest.raises(InvalidOptionError, match="not inside"):

@@ -24,13 +24,24 @@ class Agent(Protocol):
         ...
 
 
-def text_env(env: gymnasium.Env[str, str], agent: str) -> TextEnv[Any]:
+def text_env(env: gymnasium.Env[str, str], agent: str, needs: str) -> TextEnv[Any]:
     """The `TextEnv` at the base of an environment.
 
+    Args:
+        env: environment that is played, wrapped or not.
+        agent: name of the agent, for the message.
+        needs: what the world must support (see `TextEnv.supports`).
+
     Raises:
-        InvalidOptionError: the base is another class, so the agent cannot play it.
+        InvalidOptionError: the base is another class, or does not support that, so the agent cannot play it.
     """
     base = env.unwrapped
     if not isinstance(base, TextEnv):
         raise InvalidOptionError(f"agent {agent!r} plays text environments of this suite only, not {base}")
+    if needs not in base.supports:
+        supported = ", ".join(sorted(base.supports)) or "nothing beside reset and step"
+        raise InvalidOptionError(
+            f"agent {agent!r} cannot play {type(base).__name__}, which has no {needs.replace('_', ' ')} "
+            f"(it supports: {supported})"
+        )
     return base

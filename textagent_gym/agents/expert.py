@@ -16,7 +16,7 @@ class ExpertAgent:
     name = "expert"
 
     def __init__(self, env: gymnasium.Env[str, str]) -> None:
-        self._env = text_env(env, self.name)
+        self._env = text_env(env, self.name, "expert")
         self._expert: Expert | None = None
         self._last: str | None = None
 

@@ -15,7 +15,7 @@ class OracleAgent:
     name = "oracle"
 
     def __init__(self, env: gymnasium.Env[str, str]) -> None:
-        self._env = text_env(env, self.name)
+        self._env = text_env(env, self.name, "oracle")
 
     def reset(self, seed: int) -> None:
         """A new episode begins; nothing is drawn at random."""

@@ -33,7 +33,7 @@ class AdmissibleRandomAgent:
     name = "admissible-random"
 
     def __init__(self, env: gymnasium.Env[str, str]) -> None:
-        self._env = text_env(env, self.name)
+        self._env = text_env(env, self.name, "admissible_actions")
         self._random = np.random.default_rng(0)
 
     def reset(self, seed: int) -> None:

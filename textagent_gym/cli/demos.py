@@ -35,6 +35,7 @@ class Demos(ChosenTasks):
         """Write the file."""
         from rich.console import Console
 
+        from textagent_gym.agents import make_agent
         from textagent_gym.cli.progress import bar
         from textagent_gym.evaluation.demonstrations import demonstrate, settings
         from textagent_gym.files import check_writable, part_of, write_whole
@@ -45,26 +46,32 @@ class Demos(ChosenTasks):
         check_writable(self.out)
         env, count = self.make(default="train")
         player = AdmissibleActionHints(env) if self.hints else env
+        make_agent(self.agent, player)  # Which refuses a world that has no such agent.
         wanted = settings(player, self.agent, self.instructions)
         part = part_of(self.out)
         recorded = {**_recorded(self.out, wanted), **_recorded(part, wanted, damaged=True)}
+        self.prepare(env, count)
         write_whole(part, "".join(json.dumps(demo) + "\n" for demo in recorded.values()))
         base = env.unwrapped
         lines = []
-        with bar("Playing", count) as done, open(part, "a", encoding="utf-8") as file:
-            for index in range(count):
-                task = base.tasks.task(base.split, index)
-                demo = recorded.get(task.id)
-                if demo is None:
-                    demo = demonstrate(player, {"task_index": index}, self.agent, instructions=self.instructions)
-                    file.write(json.dumps(demo) + "\n")
-                    file.flush()
-                if demo["success"]:
-                    lines.append(json.dumps(demo) + "\n")
-                done(index + 1)
+        try:
+            with bar("Playing", count) as done, open(part, "a", encoding="utf-8") as file:
+                for index in range(count):
+                    task = base.tasks.task(base.split, index)
+                    demo = recorded.get(task.id)
+                    if demo is None:
+                        demo = demonstrate(player, {"task_index": index}, self.agent, instructions=self.instructions)
+                        file.write(json.dumps(demo) + "\n")
+                        file.flush()
+                    if demo["success"]:
+                        lines.append(json.dumps(demo) + "\n")
+                    done(index + 1)
+        finally:
+            env.close()
+            if not part.stat().st_size:  # Nothing was played before the first error.
+                part.unlink()
         write_whole(self.out, "".join(lines))
         part.unlink()
-        env.close()
         failed = f"; {count - len(lines)} tasks were not solved" if len(lines) < count else ""
         Console(stderr=True).print(f"{len(lines)} demonstrations in {self.out}{failed}", soft_wrap=True)
         return 0

@@ -52,12 +52,11 @@ class ChosenTasks(Chosen):
     """Number of processes that make the tasks; by default the number of processor cores."""
 
     def make(self, default: str | None = None) -> tuple[Any, int]:
-        """The environment, and the number of its tasks that are played; they have been made.
+        """The environment, and the number of its tasks that are played; `prepare` makes them.
 
         Args:
             default: split where none was asked for; `None` for one that is held out, if there is one.
         """
-        from textagent_gym.cli.progress import bar
         from textagent_gym.evaluation.episode import base_of, count_tasks
 
         if self.workers is not None and self.workers < 1:
@@ -72,11 +71,20 @@ class ChosenTasks(Chosen):
             if base_of(env).split != chosen:
                 env.close()
                 env = make(self, split=chosen)
-        base = base_of(env)
-        count = count_tasks(env, self.tasks)
+        return env, count_tasks(env, self.tasks)
+
+    def prepare(self, env: Any, count: int) -> None:
+        """Make the first tasks of the split, and say where there are fewer than were asked for."""
+        from rich.console import Console
+
+        from textagent_gym.cli.progress import bar
+
+        base = env.unwrapped
+        if count < self.tasks:
+            which = f"num_tasks is {count}" if count == base.num_tasks else f"split {base.split!r} has {count}"
+            Console(stderr=True).print(f"Fewer than {self.tasks} tasks: {which}.", style="yellow", soft_wrap=True)
         with bar("Making tasks", count) as done:
             base.tasks.prepare(base.split, range(count), workers=self.workers, progress=done)
-        return env, count
 
 
 def full_id(env: str) -> str:
@@ -100,8 +108,9 @@ def full_id(env: str) -> str:
     for candidate in (name, f"textagent/{name}", f"{name}-v0", f"textagent/{name}-v0"):
         if candidate in ids:
             return candidate
-    ours = [known for known in ids if "/" in known]
-    close = difflib.get_close_matches(name, ours, n=3, cutoff=0.3)
+    # Gymnasium's own are not of text.
+    others = [known for known in ids if "/" in known and "gymnasium." not in str(gymnasium.registry[known].entry_point)]
+    close = difflib.get_close_matches(name, others, n=3, cutoff=0.3)
     hint = f" Did you mean: {', '.join(close)}?" if close else ""
     raise InvalidOptionError(f"environment {env!r} does not exist.{hint} See: textagent-gym list")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -42,27 +42,35 @@ class Eval(ChosenTasks):
         from textagent_gym.agents import AGENTS
         from textagent_gym.cli.progress import bar
         from textagent_gym.errors import InvalidOptionError
-        from textagent_gym.evaluation import evaluate
-        from textagent_gym.files import check_writable
+        from textagent_gym.evaluation import check_evaluation, evaluate
+        from textagent_gym.files import check_writable, part_of
 
         if self.agent not in AGENTS:
             raise InvalidOptionError(f"agent {self.agent!r} does not exist; choose one of: {', '.join(AGENTS)}")
         if self.out is not None:
             check_writable(self.out)
         env, count = self.make()
-        # A bar would redraw over what a person is typing.
-        shown = nullcontext(None) if self.agent == "human" else bar("Playing", count * self.episodes)
+        total, played = count * self.episodes, 0
+        asked: dict[str, Any] = {"tasks": count, "episodes": self.episodes, "seed": self.seed, "path": self.out}
         try:
-            with shown as done:
-                result = evaluate(
-                    env,
-                    self.agent,
-                    tasks=count,
-                    episodes=self.episodes,
-                    seed=self.seed,
-                    path=self.out,
-                    progress=done,
-                )
+            check_evaluation(env, self.agent, **asked)
+            self.prepare(env, count)
+            # A bar would redraw over what a person is typing.
+            with nullcontext() if self.agent == "human" else bar("Playing", total) as shown:
+
+                def progress(done: int) -> None:
+                    nonlocal played
+                    played = done
+                    if shown is not None:
+                        shown(done)
+
+                result = evaluate(env, self.agent, **asked, progress=progress)
+        except KeyboardInterrupt:
+            if not played:
+                raise
+            kept = "and not kept, for want of --out" if self.out is None else f"kept in {part_of(self.out)}"
+            resumes = "" if self.out is None else "; the same command resumes"
+            raise KeyboardInterrupt(f"Stopped after {played} of {total} episodes, {kept}{resumes}.") from None
         finally:
             env.close()
         console = Console()
@@ -110,8 +118,8 @@ def _table(result: Evaluation) -> Table:
     if not counted:
         table.add_row("all", "0")
         return table
-    table.add_row("all", *_cells(summarize(counted), scored))
-    for name, part in summarize_by_type(counted).items():
+    table.add_row("all", *_cells(summarize(counted, unit_returns=result.unit_returns), scored))
+    for name, part in summarize_by_type(counted, unit_returns=result.unit_returns).items():
         table.add_row(Text(visible(f" {name}")), *_cells(part, scored), style="dim")
     return table
 

@@ -26,9 +26,14 @@ class Export(ChosenTasks):
         from rich.console import Console
 
         from textagent_gym.cli.progress import bar
+        from textagent_gym.errors import UnsupportedOperationError
+        from textagent_gym.tasks import TaskSource
 
         env, count = self.make(default="train")
         base = env.unwrapped
+        if type(base.tasks).export is TaskSource.export:
+            raise UnsupportedOperationError(f"{env.spec.id} writes no files: it is played from its own tasks alone")
+        self.prepare(env, count)
         with bar("Writing", count) as done:
             for index in range(count):
                 base.tasks.export(base.tasks.task(base.split, index), self.out)

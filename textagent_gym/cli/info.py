@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass
 
 from textagent_gym.cli.environment import Chosen, full_id, make
@@ -11,6 +12,8 @@ from textagent_gym.errors import WorldBrokenError
 from textagent_gym.knobs import knob_table
 from textagent_gym.options import TextEnvKwargs
 from textagent_gym.terminal import visible
+
+_FOR_PROGRAMMERS = re.compile(r"^(?:Args|Raises|Attributes|Example):\n(?:(?: .*)?\n|(?: .+)\Z)*", re.M)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +28,11 @@ class Info(Chosen):
         from rich.console import Console
         from rich.markdown import Markdown
 
+        from textagent_gym.evaluation.episode import base_of
+
         console = Console()
         env = make(self)
-        base = env.unwrapped
+        base = base_of(env)
         console.rule(full_id(self.env))
         console.print(Markdown(_description(type(base))))
         console.rule("knobs")
@@ -35,19 +40,14 @@ class Info(Chosen):
         shared = ", ".join(f"`{name}`" for name in TextEnvKwargs.__annotations__)
         console.print(Markdown(f"Every environment takes {shared} too."))
         console.print(f"\n  observations: {env.observation_space}   actions: {env.action_space}")
-        tasks = getattr(base, "tasks", None)
-        if tasks is None:
-            return 0
-        supports = sorted(getattr(base, "supports", ()))
+        tasks, supports = base.tasks, sorted(base.supports)
         console.print(f"  supports: {', '.join(supports) or 'nothing beside reset and step'}", highlight=False)
-        instructions = getattr(base, "instructions", "")
-        if instructions:
+        if base.instructions:
             console.rule("how to act")
-            console.print(visible(instructions), markup=False, highlight=False)
+            console.print(visible(base.instructions), markup=False, highlight=False)
         console.rule("tasks")
-        missing_data = getattr(tasks, "missing_data", "")
-        if missing_data:
-            console.print(missing_data, markup=False, highlight=False)
+        if tasks.missing_data:
+            console.print(tasks.missing_data, markup=False, highlight=False)
             env.close()
             return 0
         for split in tasks.splits:
@@ -72,6 +72,10 @@ class Info(Chosen):
 
 
 def _description(world: type) -> str:
-    """The docstrings of a world's class and of those that it is built on, the most general first."""
+    """The docstrings of a world's class and of those that it is built on, the most general first.
+
+    They are shown without the sections for programmers, whose arguments are the knobs.
+    """
     kinds = [kind for kind in world.__mro__ if not issubclass(TextEnv, kind)]
-    return "\n\n".join(inspect.cleandoc(kind.__doc__) for kind in reversed(kinds) if kind.__doc__) or "No description."
+    texts = [_FOR_PROGRAMMERS.sub("", inspect.cleandoc(kind.__doc__)) for kind in reversed(kinds) if kind.__doc__]
+    return "\n\n".join(texts) or "No description."

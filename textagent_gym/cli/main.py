@@ -59,8 +59,8 @@ def main(arguments: list[str] | None = None) -> None:
             args=arguments,
         )
         sys.exit(command.run())
-    except KeyboardInterrupt:
-        Console(stderr=True).print("Stopped.", style="yellow")
+    except KeyboardInterrupt as stop:
+        Console(stderr=True).print(visible(str(stop)) or "Stopped.", style="yellow", markup=False, soft_wrap=True)
         sys.exit(130)
     except BrokenPipeError:  # The reader of a pipe has seen enough.
         sys.stderr.close()

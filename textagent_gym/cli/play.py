@@ -28,9 +28,11 @@ class Play(Chosen):
         """Play until the episode or the input ends."""
         from rich.console import Console
 
+        from textagent_gym.evaluation.episode import base_of
+
         console = Console(highlight=False)
         env = make(self)
-        base: Any = env.unwrapped
+        base = base_of(env)
         with console.status("Making the task ..."):
             options = None if self.task is None else {"task_index": self.task}
             observation, info = env.reset(seed=self.seed, options=options)

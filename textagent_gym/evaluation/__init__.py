@@ -5,11 +5,12 @@ from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, play
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, begin, digest, load, record, save
 from textagent_gym.evaluation.replay import Mismatch, replay
 from textagent_gym.evaluation.report import Row, Transcript, write_report
-from textagent_gym.evaluation.runner import evaluate
+from textagent_gym.evaluation.runner import check_evaluation, evaluate
 from textagent_gym.evaluation.statistics import (
     Interval,
     Summary,
     mean_interval,
+    share_interval,
     summarize,
     summarize_by_type,
     wilson_interval,
@@ -27,6 +28,7 @@ __all__ = [
     "Transcript",
     "Turn",
     "begin",
+    "check_evaluation",
     "count_tasks",
     "demonstrate",
     "digest",
@@ -37,6 +39,7 @@ __all__ = [
     "record",
     "replay",
     "save",
+    "share_interval",
     "spec_from_file",
     "summarize",
     "summarize_by_type",

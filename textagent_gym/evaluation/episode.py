@@ -138,7 +138,7 @@ def play_until_whole(
 
 
 def base_of(env: gymnasium.Env[Any, Any]) -> TextEnv[Any]:
-    """The `TextEnv` whose tasks can be counted.
+    """The `TextEnv` under the wrappers.
 
     Raises:
         InvalidOptionError: the base of the environment is another class.
@@ -146,7 +146,7 @@ def base_of(env: gymnasium.Env[Any, Any]) -> TextEnv[Any]:
     base = env.unwrapped
     if not isinstance(base, TextEnv):
         name = env.spec.id if env.spec is not None else str(base)
-        raise InvalidOptionError(f"{name} is not a text environment of this suite, so its tasks cannot be counted")
+        raise InvalidOptionError(f"{name} is not a text environment: it is not built on textagent_gym.TextEnv")
     return base
 
 

@@ -18,6 +18,7 @@ from textagent_gym.evaluation.episode import Episode
 from textagent_gym.files import whole_file
 from textagent_gym.registration import world_of
 
+_ADDED = ("shaping", "invalid_action_penalty", "turn_penalty")  # Arguments of `TextEnv` that add to rewards.
 FORMAT = "textagent-gym evaluation 2"
 
 
@@ -33,8 +34,8 @@ class EpisodeRecord:
         success, terminated, truncated: way in which the environment ended the episode.
         invalid_actions: number of actions that were not valid.
         task_type: sort of the task, in worlds that have several.
-        score: the world's own measure at the end, 0 to 1; `None` where it has none, or none was kept.
-        complexity: measurements of the task; `None` where none were kept.
+        score: the world's own measure at the end, 0 to 1; `None` where it has none.
+        complexity: measurements of the task; `None` where the environment tells none.
         broken: reason why the world broke, "" if it did not; such an episode counts neither as won nor as lost.
         stopped: reason why the agent stopped before the environment ended the episode, such as "context"; "" if it did
             not.
@@ -101,6 +102,13 @@ class Evaluation:
     def env(self) -> str:
         """Id of the environment."""
         return str(self.spec["id"])
+
+    @property
+    def unit_returns(self) -> bool:
+        """Whether no return can leave 0 to 1: shaping, penalties and wrappers may add to a world's own rewards."""
+        return not (
+            self.spec.get("additional_wrappers") or any((self.spec.get("kwargs") or {}).get(name) for name in _ADDED)
+        )
 
 
 def begin(
@@ -234,32 +242,65 @@ def load(path: str | Path) -> Evaluation:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidOptionError(f"{path} cannot be read: {error}") from error
+    if not lines:
+        raise InvalidOptionError(f"{path} is no result file: it is empty")
+    number = 1
     try:
-        head = json.loads(lines[0])
-        if head.pop("format") != FORMAT:
-            raise ValueError("another format")
-        evaluation = Evaluation(episodes=tuple(read_record(json.loads(text)) for text in lines[1:]), **head)
-        _check(evaluation, _HEADER)
-        if not isinstance(evaluation.spec.get("id"), str):
-            raise ValueError("the spec has no id")
-        return evaluation
-    except (IndexError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise InvalidOptionError(f"{path} is no result file of {FORMAT!r}: {error!r}") from error
+        head = _read_header(lines[0])
+        episodes = []
+        for text in lines[1:]:
+            number += 1
+            episodes.append(read_record(_values(text)))
+    except ValueError as error:
+        raise InvalidOptionError(f"{path} is no result file of {FORMAT!r}: line {number} {error}") from None
+    return Evaluation(**head, episodes=tuple(episodes))
 
 
-def read_record(data: dict[str, Any]) -> EpisodeRecord:
-    """The episode of a line.
+def _values(text: str) -> Any:
+    """What a line holds.
 
     Raises:
-        TypeError, ValueError, KeyError: it is not one.
+        ValueError: it is not JSON.
     """
-    episode = EpisodeRecord(**{**data, "actions": tuple(data["actions"]), "rewards": tuple(data["rewards"])})
-    _check(episode, _EPISODE)
-    if not all(isinstance(action, str) for action in episode.actions):
-        raise TypeError("an action is no text")
-    if not all(isinstance(reward, float) for reward in episode.rewards):
-        raise TypeError("a reward is no number")
-    return episode
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("is cut off or damaged") from None
+
+
+def _read_header(text: str) -> dict[str, Any]:
+    """The fields of an evaluation, but for its episodes.
+
+    Raises:
+        ValueError: the line does not hold them.
+    """
+    head = _values(text)
+    if not isinstance(head, dict) or head.pop("format", None) != FORMAT:
+        raise ValueError("does not name this format")
+    _check(head, _HEADER)
+    if not isinstance(head["spec"].get("id"), str):
+        raise ValueError("holds a spec without an id")
+    return head
+
+
+def read_record(data: Any) -> EpisodeRecord:
+    """The episode of a line, from its JSON values.
+
+    Raises:
+        ValueError: they are not those of an episode; the message continues a sentence that names the line.
+    """
+    if not isinstance(data, dict):
+        raise ValueError("holds no episode")
+    _check(data, _EPISODE)
+    if not all(isinstance(action, str) for action in data["actions"]):
+        raise ValueError("holds an action that is not a text")
+    if not all(isinstance(reward, float) for reward in data["rewards"]):
+        raise ValueError("holds a reward that is not a number with a decimal point")
+    for name in ("seconds", "tokens"):
+        amount = data.get(name)
+        if amount is not None and not amount >= 0:  # NaN is not, either.
+            raise ValueError(f"holds {amount} {name}")
+    return EpisodeRecord(**{**data, "actions": tuple(data["actions"]), "rewards": tuple(data["rewards"])})
 
 
 _HEADER: dict[str, type | tuple[type, ...]] = {
@@ -275,6 +316,8 @@ _HEADER: dict[str, type | tuple[type, ...]] = {
 _EPISODE: dict[str, type | tuple[type, ...]] = {
     "task": str,
     "seed": int,
+    "actions": list,
+    "rewards": list,
     "success": bool,
     "terminated": bool,
     "truncated": bool,
@@ -290,9 +333,13 @@ _EPISODE: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def _check(data: Any, kinds: dict[str, type | tuple[type, ...]]) -> None:
-    """Raise `TypeError` for a field of another type: a file may hold anything."""
-    for name, kind in kinds.items():
-        value = getattr(data, name)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-            raise TypeError(f"{name} is {value!r}")
+def _check(data: dict[str, Any], kinds: dict[str, type | tuple[type, ...]]) -> None:
+    """Raise `ValueError` for a field that is missing, unknown or of another type: a file may hold anything."""
+    for name in kinds:
+        if name not in data:
+            raise ValueError(f"has no {name!r}")
+    for name, value in data.items():
+        if name not in kinds:
+            raise ValueError(f"has the unknown key {name!r:.100}")
+        if not isinstance(value, kinds[name]) or (isinstance(value, bool) and kinds[name] is not bool):
+            raise ValueError(f"holds {value!r:.100} as {name!r}")

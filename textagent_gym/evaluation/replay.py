@@ -130,12 +130,15 @@ def _difference_of(episode: Episode, expected: EpisodeRecord, *, compare_texts: 
             if now.stopped
             else f"it is recorded as stopped ({expected.stopped}), and had ended"
         )
-    names = ["task", "task_type", "success", "terminated", "truncated", "invalid_actions"]
-    names += [name for name in ("score", "complexity") if getattr(expected, name) is not None]
-    for name in names:
+    for name in ("task", "task_type", "success", "terminated", "truncated", "invalid_actions", "score"):
         there, here = getattr(expected, name), getattr(now, name)
         if there != here:
             return f"{name} is {here!r}, and {there!r} is recorded"
+    measured, claimed = now.complexity or {}, expected.complexity or {}
+    for name in {**measured, **claimed}:
+        here, there = (repr(values[name]) if name in values else "nothing" for values in (measured, claimed))
+        if here != there:
+            return f"{name} of the complexity is {here}, and {there} is recorded"
     if compare_texts and expected.observations != now.observations:
         return "the agent read something else than is recorded"
     return ""

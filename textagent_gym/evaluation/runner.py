@@ -60,10 +60,9 @@ def evaluate(
         the evaluation. An episode whose world broke four times in a row says so in `broken`.
 
     Raises:
-        InvalidOptionError: the environment is not a `TextEnv`, or `path` holds another evaluation.
+        InvalidOptionError: the environment is not a `TextEnv`, the agent cannot play it, or `path` holds another
+            evaluation.
     """
-    if tasks < 1 or episodes < 1:
-        raise InvalidOptionError(f"tasks and episodes must be at least 1, got {tasks} and {episodes}")
     with ExitStack() as stack:
         if isinstance(env, gymnasium.Env):
             if kwargs:
@@ -71,15 +70,7 @@ def evaluate(
             played = env
         else:
             played = stack.enter_context(closing(gymnasium.make(env, **(kwargs or {}))))
-        player = make_agent(agent, played) if isinstance(agent, str) else agent(played)
-        empty = begin(
-            played,
-            getattr(player, "name", type(player).__name__),
-            tasks=count_tasks(played, tasks),
-            repeats=episodes,
-            seed=seed,
-            details=getattr(player, "details", None),
-        )
+        player, empty = _begun(played, agent, tasks, episodes, seed)
         target = None if path is None else Path(path)
         complete = _complete(target, empty)
         records = _resumed(target, empty)
@@ -102,6 +93,43 @@ def evaluate(
         return evaluation
 
 
+def check_evaluation(
+    env: gymnasium.Env[str, str],
+    agent: str | Callable[[gymnasium.Env[str, str]], Agent],
+    *,
+    tasks: int,
+    episodes: int,
+    seed: int,
+    path: Path | None,
+) -> None:
+    """Find out before any task is made what `evaluate` refuses; see there for the arguments.
+
+    Raises:
+        InvalidOptionError: the agent cannot play the environment, or `path` holds another evaluation.
+    """
+    _, empty = _begun(env, agent, tasks, episodes, seed)
+    if _complete(path, empty) is None:
+        _kept(path, empty)
+
+
+def _begun(
+    env: gymnasium.Env[str, str],
+    agent: str | Callable[[gymnasium.Env[str, str]], Agent],
+    tasks: int,
+    episodes: int,
+    seed: int,
+) -> tuple[Agent, Evaluation]:
+    """The agent, and an evaluation without episodes yet."""
+    if tasks < 1 or episodes < 1:
+        raise InvalidOptionError(f"tasks and episodes must be at least 1, got {tasks} and {episodes}")
+    if seed < 0:
+        raise InvalidOptionError(f"seed must be at least 0, got {seed}")
+    player = make_agent(agent, env) if isinstance(agent, str) else agent(env)
+    name = getattr(player, "name", type(player).__name__)
+    details = getattr(player, "details", None)
+    return player, begin(env, name, tasks=count_tasks(env, tasks), repeats=episodes, seed=seed, details=details)
+
+
 def _complete(target: Path | None, empty: Evaluation) -> Evaluation | None:
     """What the file holds, if it holds this evaluation.
 
@@ -122,14 +150,23 @@ def _resumed(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], Ep
     """The episodes of an earlier run of the same evaluation; its file is mended, or begun."""
     if target is None or target.exists():
         return {}
-    part, records = part_of(target), {}
-    if part.is_file():
-        lines = part.read_text(encoding="utf-8", errors="replace").splitlines()
-        if lines:
-            _check_same(part, lines[0], empty)
-        records = dict(_read(lines[1:]))
+    part, records = part_of(target), _kept(target, empty)
     write_whole(part, header(empty) + "\n" + "".join(_keyed(*key, kept) for key, kept in records.items()))
     return records
+
+
+def _kept(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], EpisodeRecord]:
+    """The episodes in the file of an unfinished run.
+
+    Raises:
+        InvalidOptionError: they are of another evaluation.
+    """
+    if target is None or not part_of(target).is_file():
+        return {}
+    lines = part_of(target).read_text(encoding="utf-8", errors="replace").splitlines()
+    if lines:
+        _check_same(part_of(target), lines[0], empty)
+    return dict(_read(lines[1:]))
 
 
 def _check_same(path: Path, head: str, empty: Evaluation) -> None:

@@ -85,23 +85,44 @@ def _wilson(share: float, trials: int) -> Interval:
 def mean_interval(values: Sequence[float]) -> Interval:
     """95% interval of a mean of independent values, by the normal approximation (for 30 values or more).
 
-    It is unbounded for a single value, of whose spread nothing is known.
+    It is unbounded for values without a spread to go by: a single one, or equal ones.
     """
     mean = fmean(values)
-    half = _Z * stdev(values) / sqrt(len(values)) if len(values) > 1 else inf
+    half = _Z * (stdev(values) if len(values) > 1 else 0.0) / sqrt(len(values)) or inf
     return Interval(mean, mean - half, mean + half)
 
 
-def summarize_by_type(episodes: Sequence[EpisodeRecord]) -> dict[str, Summary]:
-    """Summaries by type of task, sorted by name; empty where all tasks are of one type."""
+def share_interval(values: Sequence[float]) -> Interval:
+    """95% interval of a mean of independent values that cannot leave 0 to 1, such as shares of successes.
+
+    Where there is no spread to go by, it is Wilson's interval of a proportion: no values from 0 to 1 with the same mean
+    have a larger variance than zeros and ones.
+
+    >>> str(share_interval([1.0] * 10)), str(share_interval([0.0, 1.0, 1.0]))
+    ('1.000 [0.722, 1.000]', '0.667 [0.013, 1.000]')
+    """
+    interval = mean_interval(values)
+    if not isfinite(interval.high):
+        return _wilson(min(max(interval.mean, 0.0), 1.0), len(values))
+    return Interval(interval.mean, max(0.0, interval.low), min(1.0, interval.high))
+
+
+def summarize_by_type(episodes: Sequence[EpisodeRecord], *, unit_returns: bool = False) -> dict[str, Summary]:
+    """Summaries by type of task, sorted by name; empty where all tasks are of one type. See `summarize`."""
     by_type: dict[str, list[EpisodeRecord]] = {}
     for episode in (episode for episode in episodes if not episode.broken):
         by_type.setdefault(episode.task_type, []).append(episode)
-    return {name: summarize(by_type[name]) for name in sorted(by_type)} if len(by_type) > 1 else {}
+    if len(by_type) < 2:
+        return {}
+    return {name: summarize(by_type[name], unit_returns=unit_returns) for name in sorted(by_type)}
 
 
-def summarize(episodes: Sequence[EpisodeRecord]) -> Summary:
+def summarize(episodes: Sequence[EpisodeRecord], *, unit_returns: bool = False) -> Summary:
     """Summary of some episodes.
+
+    Args:
+        episodes: records of the episodes.
+        unit_returns: whether no return can leave 0 to 1 (see `Evaluation.unit_returns`), so that its interval cannot.
 
     Episodes of the same task are not independent, so where a task was played several times, the tasks' means are the
     independent values (clustered standard errors: Miller, 2024, "Adding Error Bars to Evals", arXiv 2411.00640,
@@ -122,22 +143,18 @@ def summarize(episodes: Sequence[EpisodeRecord]) -> Summary:
     if all(len(cluster) == 1 for cluster in clusters):
         success = wilson_interval(sum(episode.success for episode in episodes), len(episodes))
     else:
-        shares = [fmean(episode.success for episode in cluster) for cluster in clusters]
-        if len(set(shares)) == 1:
-            success = _wilson(shares[0], len(clusters))
-        else:
-            spread = mean_interval(shares)
-            success = Interval(spread.mean, max(0.0, spread.low), min(1.0, spread.high))
+        success = share_interval([fmean(episode.success for episode in cluster) for cluster in clusters])
+    returns = [fmean(episode.total_reward for episode in cluster) for cluster in clusters]
     scores = [[episode.score for episode in cluster if episode.score is not None] for cluster in clusters]
     actions = sum(episode.turns for episode in episodes)
     return Summary(
         episodes=len(episodes),
         tasks=len(clusters),
         success=success,
-        total_reward=mean_interval([fmean(episode.total_reward for episode in cluster) for cluster in clusters]),
+        total_reward=(share_interval if unit_returns else mean_interval)(returns),
         turns=mean_interval([fmean(episode.turns for episode in cluster) for cluster in clusters]),
         invalid=sum(episode.invalid_actions for episode in episodes) / max(1, actions),
-        score=mean_interval([fmean(cluster) for cluster in scores]) if all(scores) else None,
+        score=share_interval([fmean(cluster) for cluster in scores]) if all(scores) else None,
         broken=broken,
         stopped=sum(bool(episode.stopped) for episode in episodes),
     )

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from textagent_gym.errors import TextAgentError
 from textagent_gym.sandbox import conformity_program
-from textagent_gym.sandbox.base import Limits, Question, Sandbox
+from textagent_gym.sandbox.base import Limits, Question, Result, Sandbox, TreeChanges
 from textagent_gym.sandbox.changes import ReadingOrder
 from textagent_gym.sandbox.registry import is_safe, make_sandbox
 from textagent_gym.sandbox.tree import MOST_NEW_FILES
@@ -34,6 +34,7 @@ from textagent_gym.sandbox.tree import MOST_NEW_FILES
 Promise = Callable[[Sandbox, Path], None]
 _SECONDS = 20.0  # Seconds for a command that takes none, on a machine that is busy.
 _LIMITS = Limits(memory=256, disk=64)  # Small, so that they are reached at once.
+_ARTICLES: dict[type, str] = {Result: "a Result", TreeChanges: "TreeChanges", Iterator: "an iterator"}
 _PROGRAM = Path(conformity_program.__file__)
 
 
@@ -63,6 +64,18 @@ def check_sandbox(name: str) -> None:
     finally:
         sandbox.close()
     _expect(_running(mark), [], "nothing runs any more when a sandbox has been closed")
+
+
+def methods_return_what_the_contract_says(sandbox: Sandbox, folder: Path) -> None:
+    """`run` returns a `Result`, `changes` returns `TreeChanges`, and `ask` an iterator."""
+    layers = _begin(sandbox, folder)
+    for method, value, kind in (
+        ("run", sandbox.run("true", _SECONDS), Result),
+        ("changes", sandbox.changes(), TreeChanges),
+        ("ask", sandbox.ask(layers, {}, program=_PROGRAM, questions=[]), Iterator),
+    ):
+        if not isinstance(value, kind):
+            raise BrokenPromiseError(f"{method} must return {_ARTICLES[kind]}, got {value!r:.1000}")
 
 
 def layers_are_one_tree_and_stay_as_they_are(sandbox: Sandbox, folder: Path) -> None:
@@ -246,6 +259,7 @@ def nothing_runs_while_a_tree_is_read(sandbox: Sandbox, folder: Path) -> None:
 
 
 PROMISES: tuple[Promise, ...] = (
+    methods_return_what_the_contract_says,
     layers_are_one_tree_and_stay_as_they_are,
     the_shell_stays_the_same,
     a_reset_leaves_nothing,

@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
@@ -187,8 +187,14 @@ def make_sandbox(
         return _first_available(limits, toolbox, images=images)
     kind = sandbox_kind(name, images=images)
     if not kind.safe:
-        _log.warning("sandbox=%r keeps nothing in: commands can do whatever you can. For trusted agents only.", name)
+        _warn_of(name)
     return kind.make(limits, toolbox)
+
+
+@cache
+def _warn_of(name: str) -> None:
+    """Warn of a kind that is not safe, once per process."""
+    _log.warning("sandbox=%r keeps nothing in: commands can do whatever you can. For trusted agents only.", name)
 
 
 def _first_available(limits: Limits, toolbox: Toolbox, *, images: bool) -> Sandbox:

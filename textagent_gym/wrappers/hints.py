@@ -23,7 +23,8 @@ class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
         leave_out: beginnings of actions that are not listed, such as the world's `idle_actions`.
 
     Raises:
-        InvalidOptionError: the environment's base is no `TextEnv`, or its observations are not text.
+        InvalidOptionError: the environment's base is no `TextEnv`, its observations are not text, or the template has
+            no place for the actions.
 
     Example:
         >>> env = AdmissibleActionHints(gymnasium.make("lights/Lights-v0", switches=2))
@@ -44,6 +45,12 @@ class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
         if not isinstance(base, TextEnv):
             raise InvalidOptionError(f"AdmissibleActionHints needs a TextEnv, got {type(base).__name__}")
         check_text(env, type(self).__name__)
+        try:
+            shows_actions = template.format(actions="look") != template.format(actions="")
+        except (IndexError, KeyError, ValueError):  # Other names in braces, or half a pair of braces.
+            shows_actions = False
+        if not shows_actions:
+            raise InvalidOptionError(f"template must hold {{actions}} and no other braces, got {template!r}")
         self._base: TextEnv[Any] = base
         self.template = template
         self.separator = separator

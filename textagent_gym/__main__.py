@@ -1,0 +1,5 @@
+"""`python -m textagent_gym`, which is `textagent-gym`."""
+
+from textagent_gym.cli import main
+
+main()
