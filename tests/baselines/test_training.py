@@ -103,9 +103,9 @@ def test_sft_learns_and_rl_improves_a_world_it_has_never_heard_of(tiny: Path, de
     load_policy(str(policy))
 
 
-@pytest.mark.parametrize("advantage", ["grpo", "dr_grpo", "rloo", "grpo_process"])
-def test_every_advantage_trains(tiny: Path, tmp_path: Path, advantage: str) -> None:
-    grpo.run(config(tiny, tmp_path, advantage=advantage, iterations=1, kl=0.1))
+@pytest.mark.parametrize("setting", [{}, {"scale": False}, {"credit": "turn"}, {"credit": "process"}])
+def test_every_advantage_trains(tiny: Path, tmp_path: Path, setting: dict[str, str | bool]) -> None:
+    grpo.run(config(tiny, tmp_path, iterations=1, kl=0.1, **setting))
     assert curve(tmp_path)[0]["episodes"] == 8
 
 

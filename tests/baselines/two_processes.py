@@ -58,7 +58,7 @@ def main(policy: Path, out: Path) -> None:
         kl=0.1,
     )
     for aggregation in ("token", "sequence"):
-        config = replace(basis, out=out / aggregation, aggregation=aggregation, kl=0.0, advantage="dr_grpo")
+        config = replace(basis, out=out / aggregation, aggregation=aggregation, kl=0.0, scale=False)
         method = grpo.method(config)
         run = trainer._Run(config, method)
         everything = trajectories(aggregation)
