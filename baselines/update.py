@@ -33,8 +33,8 @@ from baselines.trajectory import Batch, Trajectory, collate, idle_batch
 
 _DIFFERENCE = "log_prob_difference"  # How the metrics name the distance between the generator and the trainer.
 _NO_ADVANTAGE = 1e-8
-"""Largest size of an advantage that is none: equal returns, summed in different orders, differ by about 1e-16, which a
-deviation of nearly 0 makes 1e-12."""
+"""Largest size of an advantage that counts as 0: equal returns, summed in different orders, differ by about 1e-16,
+which a deviation of nearly 0 makes 1e-12."""
 
 
 @dataclass(frozen=True, slots=True)
