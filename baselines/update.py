@@ -115,9 +115,10 @@ def update(
     advantage, unless the method learns from them otherwise (DAPO's filter): they count in no divisor either.
 
     Returns:
-        metrics of all processes: the means over the updates of `loss`, `gradient_norm` and what the loss measured, and
-        over the tokens of the first update, when the policy is still the one that sampled them, the mean and the
-        largest distance of the generator's log-probabilities from the trainer's.
+        metrics of all processes: the means over the updates of `loss`, `gradient_norm` and what the loss measured; the
+        number of `useful_groups`, which have an advantage; and `log_prob_difference_mean` and `_max`, the distance of
+        the generator's log-probabilities from the trainer's over the tokens of the first update, when the policy is
+        still the one that sampled them.
     """
     old, reference = _scores(learner, method, config, trajectories)
     values, bootstrap = _values(learner, method, config, trajectories)
@@ -125,10 +126,12 @@ def update(
     rollouts = rollouts_of(trajectories, method.level, values, bootstrap, kl)
     everyone = _share(trajectories, rollouts, method.smallest_group)
     if not len(everyone.tokens):
-        return {"loss": 0.0, "gradient_norm": 0.0}
+        return {"loss": 0.0, "gradient_norm": 0.0, "useful_groups": 0.0}
     credit = method.advantages(everyone.rollouts)
     lesson = _Lesson(learner, method, config, trajectories, old, reference, everyone, credit, only_critic)
-    counted = np.ones(len(everyone.tokens), dtype=bool) if method.learns_from_all else _useful(everyone, credit)
+    useful = _useful(everyone, credit)
+    counted = np.ones(len(useful), dtype=bool) if method.learns_from_all else useful
+    groups = {"useful_groups": float(len(np.unique(everyone.rollouts.groups[useful])))}
     random = np.random.default_rng(seed)
     metrics: list[dict[str, float]] = []
     for _ in range(config.epochs):
@@ -137,9 +140,9 @@ def update(
             if members:
                 metrics.append(_step(lesson, members))
     if not metrics:
-        return {"loss": 0.0, "gradient_norm": 0.0}
+        return {"loss": 0.0, "gradient_norm": 0.0, **groups}
     means = {name: float(np.mean([one[name] for one in metrics])) for name in metrics[0]}
-    return {**means, **{name: value for name, value in metrics[0].items() if name.startswith(_DIFFERENCE)}}
+    return {**means, **groups, **{name: value for name, value in metrics[0].items() if name.startswith(_DIFFERENCE)}}
 
 
 def useful_groups(method: Method, trajectories: Sequence[Trajectory]) -> int:

@@ -82,8 +82,13 @@ AREAS = {
     "calls": Area((f"{TEXTAGENT}/calls/*.py",), ("tests/calls",)),
     "wrappers": Area((f"{TEXTAGENT}/wrappers/limits.py",), ("tests/wrappers",)),
     "methods": Area(
-        ("baselines/advantages.py", "baselines/losses.py", "baselines/rollouts.py", "baselines/update.py"),
-        ("tests/baselines/test_advantages_and_losses.py", "tests/baselines/test_method.py"),
+        tuple(f"baselines/{name}.py" for name in ("advantages", "losses", "rollouts", "scoring", "update")),
+        (
+            "tests/baselines/test_advantages_and_losses.py",
+            "tests/baselines/test_exact_advantages.py",
+            "tests/baselines/test_exact_losses.py",
+            "tests/baselines/test_method.py",
+        ),
     ),
     "collector": Area(("baselines/rollout/collector.py",), ("tests/baselines/test_collector.py",)),
     "alfworld": Area(

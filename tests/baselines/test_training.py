@@ -228,7 +228,9 @@ def test_the_environments_arguments_come_from_the_command_line(tmp_path: Path) -
     assert tyro.cli(grpo.Config, args=words).env_kwargs == {}
 
 
-@pytest.mark.parametrize("module", ["baselines.grpo", "baselines.sft"])
+@pytest.mark.parametrize(
+    "module", ["baselines.ppo", "baselines.grpo", "baselines.rloo", "baselines.reinforce_pp", "baselines.sft"]
+)
 def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: str) -> None:
     script = (
         f"import os, sys, {module}; assert 'torch' not in sys.modules; assert 'OMP_WAIT_POLICY' not in os.environ\n"
