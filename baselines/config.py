@@ -99,7 +99,7 @@ class TrainerConfig:
     """Divisor that makes the loss of the tokens one number: "token" (number of tokens in the minibatch),
     "sequence" (number of tokens in each episode) or "constant" (the same for every episode)."""
     max_gradient: float = 1.0
-    """Largest norm of the gradient; a longer one is scaled down to it."""
+    """Largest norm of a model's gradient; a longer one is scaled down to it."""
     system: str | None = None
     """System message of every conversation, before the environment's instructions.
     By default it is the one that the model was saved with."""
@@ -111,11 +111,11 @@ class TrainerConfig:
     def __post_init__(self) -> None:
         at_least_one = ("groups", "group_size", "slots", "max_action_tokens", "epochs", "minibatches", "microbatch")
         for name in (*at_least_one, "checkpoint_every"):
-            _check(name, getattr(self, name), 1)
+            check_at_least(name, getattr(self, name), 1)
         for name in ("iterations", "temperature", "learning_rate", "warmup", "patience", "seed"):
-            _check(name, getattr(self, name), 0)
+            check_at_least(name, getattr(self, name), 0)
         if self.workers is not None:
-            _check("workers", self.workers, 1)
+            check_at_least("workers", self.workers, 1)
         for name in ("max_gradient", "answer_seconds"):
             if not getattr(self, name) > 0:
                 raise InvalidOptionError(f"{name} must be above 0, got {getattr(self, name)}")
@@ -128,7 +128,7 @@ class PolicyConfig(TrainerConfig):
     loss: PolicyLoss = "clip"
     """Loss of a sampled token: "clip" (PPO: each token's probability ratio, clipped), "gspo" (the episode's mean
     ratio, clipped; bounds of 3e-4 and 4e-4 suit it), "cispo" (log-probability, weighted by the ratio up to
-    1 + clip_high), or "episode" (the product of the episode's ratios, clipped)."""
+    1 + clip_high), or "episode" (the product of the episode's ratios, clipped; for aggregation="sequence")."""
     clip_low: float = 0.2
     """Distance below 1 at which the probability ratio is clipped."""
     clip_high: float = 0.28
@@ -146,7 +146,7 @@ class PolicyConfig(TrainerConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("clip_low", "clip_high", "kl"):
-            _check(name, getattr(self, name), 0)
+            check_at_least(name, getattr(self, name), 0)
         if self.max_sampling_weight is not None and not self.max_sampling_weight > 0:
             raise InvalidOptionError(f"max_sampling_weight must be above 0, got {self.max_sampling_weight}")
 
@@ -166,6 +166,11 @@ class PolicyConfig(TrainerConfig):
         return self.max_sampling_weight is not None
 
 
-def _check(name: str, value: float, low: int) -> None:
+def check_at_least(name: str, value: float, low: int) -> None:
+    """Refuse a setting that is too small.
+
+    Raises:
+        InvalidOptionError: the value is below `low`, or not a number.
+    """
     if not value >= low:
         raise InvalidOptionError(f"{name} must be at least {low}, got {value}")

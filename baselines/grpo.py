@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from baselines.advantages import Credit, grpo, grpo_process, less_kl
 from baselines.command_line import run_from_terminal
-from baselines.config import PolicyConfig
+from baselines.config import PolicyConfig, check_at_least
 from baselines.method import Method
 from baselines.rollouts import Rollouts
 from textagent_gym.errors import InvalidOptionError
@@ -48,6 +48,7 @@ class Config(PolicyConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_at_least("resample", self.resample, 0)
         if self.resample and self.reward_kl:
             raise InvalidOptionError("resample needs kl_in='loss': a divergence in the reward is always an advantage")
 

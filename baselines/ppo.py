@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 from baselines.advantages import Credit, gae, less_kl
 from baselines.command_line import run_from_terminal
-from baselines.config import PolicyConfig
+from baselines.config import PolicyConfig, check_at_least
 from baselines.method import CriticConfig, Forward, Losses, Method
 from baselines.rollouts import Level, Rollouts
 
@@ -65,6 +65,11 @@ class Config(PolicyConfig):
     """Distance above 1 at which the probability ratio is clipped."""
     kl_in: Literal["loss", "reward"] = "reward"
     """Place of the divergence: in the loss of each token, or in the reward of each step."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("value_clip", "critic_learning_rate", "critic_warmup"):
+            check_at_least(name, getattr(self, name), 0)
 
 
 def method(config: Config) -> Method:

@@ -156,10 +156,20 @@ def test_a_group_of_one_is_refused_where_episodes_are_compared(name: str, tiny: 
         CASES[name].run(tiny, tmp_path, group_size=1)
 
 
-@pytest.mark.parametrize("setting", [{"clip_low": -0.1}, {"kl": -1.0}, {"max_sampling_weight": 0.0}])
-def test_settings_of_the_loss_out_of_range_are_refused(setting: dict[str, float], tiny: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "setting"),
+    [
+        (grpo, {"clip_low": -0.1}),
+        (rloo, {"kl": -1.0}),
+        (reinforce_pp, {"max_sampling_weight": 0.0}),
+        (grpo, {"resample": -1}),
+        (ppo, {"critic_warmup": -1}),
+        (ppo, {"value_clip": float("nan")}),
+    ],
+)
+def test_settings_out_of_range_are_refused(module: Any, setting: dict[str, float], tiny: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match=next(iter(setting))):
-        Case(grpo, dict(setting)).run(tiny, tmp_path)
+        Case(module, dict(setting)).run(tiny, tmp_path)
 
 
 def test_metrics_can_be_read_as_json(talker: Path, tmp_path: Path) -> None:
