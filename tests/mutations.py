@@ -47,7 +47,10 @@ SLOWER, EXTRA_SECONDS = 5.0, 60.0
 """A mutant's tests hang if they take this many times as long as on the unchanged file, and this many seconds more."""
 IDLE_PLUGINS = ("cacheprovider", "typeguard", "anyio", "xdist", "xdist.looponfail")
 """Plugins of pytest that these tests do not use: each would be loaded for every mutant."""
-LIBRARIES = ("pytest", "hypothesis", "numpy", "gymnasium", "rich", "torch", "transformers", "accelerate", "textworld")
+LIBRARIES = (
+    *("pytest", "hypothesis", "numpy", "gymnasium", "rich", "torch", "transformers", "accelerate", "textworld"),
+    "trl.trainer.grpo_trainer",
+)
 """Imported once for all mutants: they take longer than the tests of most files."""
 MEMORY_BYTES = 8 * 2**30
 """Private memory of a test process: a mutant that never stops growing shall not stop the machine."""
