@@ -54,7 +54,7 @@ class Config(PolicyConfig):
     critic_learning_rate: float = 1e-3
     """Learning rate of the critic. The default suits a tiny model; about 1e-5 suits a pretrained one."""
     critic_warmup: int = 0
-    """Number of iterations at the beginning in which only the critic learns."""
+    """Number of iterations at the beginning in which only the critic learns; their updates count as `warmup` too."""
     critic_model: str | None = None
     """Folder or hub name of the weights that the critic begins with; the policy's by default."""
     groups: int = 64

@@ -223,7 +223,7 @@ def test_the_trainer_can_compute_what_the_generator_should_have_said(tiny: Path,
         trajectories = some_episodes([[1.0, 0.5], [0.0]], [0, 1])
         _, metrics = gradient_of(tiny, tmp_path, Method(ones, loss, rescored=rescored), trajectories)
         # Generators that are off are told by the metrics in either case.
-        distance = (seen[-1].log_probs - seen[-1].sampling_log_probs).abs()[seen[-1].mask > 0]
+        distance = (seen[-1].log_probs.detach() - seen[-1].sampling_log_probs).abs()[seen[-1].mask > 0]
         assert metrics["log_prob_difference_mean"] == pytest.approx(float(distance.mean()), rel=1e-5)
         assert metrics["log_prob_difference_max"] == pytest.approx(float(distance.max()), rel=1e-5)
     trusted, rescored_forward = seen
