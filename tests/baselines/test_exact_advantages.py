@@ -222,10 +222,12 @@ def test_a_lambda_of_1_is_the_return_and_one_of_0_is_the_next_error() -> None:
     rollouts = episodes.rollouts("turn")
     assert rollouts.values is not None
     assert rollouts.bootstrap is not None
-    monte_carlo = gae(rollouts, gae_lambda=1.0).returns
+    whole = gae(rollouts, gae_lambda=1.0)
+    monte_carlo = whole.returns
     one_step = gae(rollouts, gae_lambda=0.0).returns
     assert monte_carlo is not None
     assert one_step is not None
+    assert whole.advantages == pytest.approx(monte_carlo - rollouts.values)  # Not whitened unless that is asked for.
     assert monte_carlo[:, 0] == pytest.approx(rollouts.returns + rollouts.bootstrap)
     for number, length in enumerate(rollouts.lengths):
         following = [*rollouts.values[number, 1:length], rollouts.bootstrap[number]]
