@@ -16,6 +16,12 @@ Aggregation = Literal["token", "sequence", "constant"]
 PoolKind = Literal["in-process", "process", "thread"]
 """Where the environments of a rollout live; see `rollout.pool.make_pool`."""
 
+PolicyLoss = Literal["clip", "gspo", "cispo", "episode"]
+"""Loss of a sampled token; see `PolicyConfig.loss`."""
+
+KLEstimator = Literal["k1", "k2", "k3"]
+"""Estimator of the divergence from the first policy in the loss; see `losses.kl_estimate`."""
+
 HARMLESS = frozenset(
     {"iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"}
 )
@@ -93,7 +99,7 @@ class TrainerConfig:
     """Divisor that makes the loss of the tokens one number: "token" (number of tokens in the minibatch),
     "sequence" (number of tokens in each episode) or "constant" (the same for every episode)."""
     max_gradient: float = 1.0
-    """Largest norm of the gradient; a longer one is scaled down to it."""
+    """Largest norm of a model's gradient; a longer one is scaled down to it."""
     system: str | None = None
     """System message of every conversation, before the environment's instructions.
     By default it is the one that the model was saved with."""
@@ -105,16 +111,66 @@ class TrainerConfig:
     def __post_init__(self) -> None:
         at_least_one = ("groups", "group_size", "slots", "max_action_tokens", "epochs", "minibatches", "microbatch")
         for name in (*at_least_one, "checkpoint_every"):
-            _check(name, getattr(self, name), 1)
+            check_at_least(name, getattr(self, name), 1)
         for name in ("iterations", "temperature", "learning_rate", "warmup", "patience", "seed"):
-            _check(name, getattr(self, name), 0)
+            check_at_least(name, getattr(self, name), 0)
         if self.workers is not None:
-            _check("workers", self.workers, 1)
+            check_at_least("workers", self.workers, 1)
         for name in ("max_gradient", "answer_seconds"):
             if not getattr(self, name) > 0:
                 raise InvalidOptionError(f"{name} must be above 0, got {getattr(self, name)}")
 
 
-def _check(name: str, value: float, low: int) -> None:
+@dataclass(frozen=True, kw_only=True)
+class PolicyConfig(TrainerConfig):
+    """Settings of the policy's loss, which methods of policy gradients share; see `losses.policy_losses`."""
+
+    loss: PolicyLoss = "clip"
+    """Loss of a sampled token: "clip" (PPO: each token's probability ratio, clipped), "gspo" (the episode's mean
+    ratio, clipped; bounds of 3e-4 and 4e-4 suit it), "cispo" (log-probability, weighted by the ratio up to
+    1 + clip_high), or "episode" (the product of the episode's ratios, clipped; for aggregation="sequence")."""
+    clip_low: float = 0.2
+    """Distance below 1 at which the probability ratio is clipped."""
+    clip_high: float = 0.28
+    """Distance above 1 at which the probability ratio is clipped."""
+    kl: float = 0.0
+    """Weight of the divergence from the first policy; 0 spares the memory that the first policy would take."""
+    kl_in: Literal["loss", "reward"] = "loss"
+    """Place of the divergence: in the loss of each token, or in the reward of each step."""
+    kl_estimator: KLEstimator = "k3"
+    """Estimator of the divergence in the loss; in the reward it is always k1, whose sums are unbiased."""
+    max_sampling_weight: float | None = None
+    """Largest weight of a token whose probability differs between the generator and the trainer (truncated importance
+    sampling); by default the generator is trusted, which spares a pass over the episodes."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("clip_low", "clip_high", "kl"):
+            check_at_least(name, getattr(self, name), 0)
+        if self.max_sampling_weight is not None and not self.max_sampling_weight > 0:
+            raise InvalidOptionError(f"max_sampling_weight must be above 0, got {self.max_sampling_weight}")
+
+    @property
+    def reward_kl(self) -> float:
+        """Weight of the divergence in the rewards."""
+        return self.kl if self.kl_in == "reward" else 0.0
+
+    @property
+    def reference(self) -> bool:
+        """Whether the first policy is needed."""
+        return self.kl > 0
+
+    @property
+    def rescored(self) -> bool:
+        """Whether the trainer computes the sampled tokens' log-probabilities itself."""
+        return self.max_sampling_weight is not None
+
+
+def check_at_least(name: str, value: float, low: int) -> None:
+    """Refuse a setting that is too small.
+
+    Raises:
+        InvalidOptionError: the value is below `low`, or not a number.
+    """
     if not value >= low:
         raise InvalidOptionError(f"{name} must be at least {low}, got {value}")

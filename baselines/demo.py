@@ -250,7 +250,7 @@ def train_rl(config: Config, sft: Path) -> Path:
         max_action_tokens=MAX_ACTION_TOKENS,
         learning_rate=5e-4,
         warmup=20,
-        advantage="grpo_process",
+        credit="process",
         discount=0.5,
         minibatches=4,
         microbatch=32,

@@ -6,12 +6,14 @@
 In the order of Shao et al., 2024 (arXiv 2402.03300), section 4.1, with an episode of many turns in the place of one
 answer:
 
-1. for each of `groups` tasks, sample `group_size` episodes from the current policy (`rollout/collector.py`);
-2. an episode's advantage is its return, less the group's mean, over the group's deviation (`advantages.grpo`); with
-   `advantage="grpo_process"` each turn has an advantage of its own, from the rewards that followed it;
+1. for each of `groups` tasks, sample `group_size` episodes from the current policy (`rollout/collector.py`); groups in
+   which nobody did better teach nothing and are left out, and up to `resample` times new tasks take their place (DAPO);
+2. an episode's advantage is its return, less the group's mean, over the group's deviation (`advantages.grpo`; Dr. GRPO
+   does not divide: `--no-scale`). With `--credit turn` a turn is compared by its return-to-go, with `--credit process`
+   its advantage is the sum of the normalised rewards ahead (`advantages.grpo_process`);
 3. every token that the policy sampled in a turn gets the turn's advantage, and no other token gets any;
-4. raise the clipped objective (`losses.ppo_clip`), less `kl` times the divergence from the first policy
-   (`losses.kl_k3`): `method` below.
+4. raise the clipped objective (`losses.clip`; DAPO's bounds differ), less `kl` times the divergence from the first
+   policy (`losses.kl_estimate`).
 """
 
 from __future__ import annotations
@@ -22,43 +24,53 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from baselines.advantages import ADVANTAGES, grpo_process
+from baselines.advantages import Credit, grpo, grpo_process, less_kl
 from baselines.command_line import run_from_terminal
-from baselines.config import TrainerConfig
-from baselines.method import Forward, Losses, Method
+from baselines.config import PolicyConfig, check_at_least
+from baselines.method import Method
+from baselines.rollouts import Rollouts
+from textagent_gym.errors import InvalidOptionError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(TrainerConfig):
-    """Multi-turn GRPO, Dr. GRPO, RLOO and GRPO with process supervision, on any registered text environment."""
+class Config(PolicyConfig):
+    """Multi-turn GRPO, Dr. GRPO, DAPO and GRPO with process supervision, on any registered text environment."""
 
-    advantage: Literal["grpo", "dr_grpo", "rloo", "grpo_process"] = "grpo"
-    """Way in which an episode, or with "grpo_process" each of its turns, is compared with its group."""
+    credit: Literal["episode", "turn", "process"] = "episode"
+    """Number that is compared with the group: the return of the episode, the return-to-go of each turn, or the reward
+    of each turn, summed over the turns ahead after normalisation."""
+    scale: bool = True
+    """Division by the deviation of the group; without it this is Dr. GRPO, with `aggregation="constant"`."""
     discount: float = 1.0
-    """Discount of later rewards per turn, for the advantage "grpo_process" only."""
-    clip_low: float = 0.2
-    """Distance below 1 at which the probability ratio is clipped."""
-    clip_high: float = 0.28
-    """Distance above 1 at which the probability ratio is clipped."""
-    kl: float = 0.0
-    """Weight of the divergence from the first policy; 0 spares the memory that the first policy would take."""
+    """Discount of later rewards per turn, with the credit "turn" or "process"."""
+    resample: int = 0
+    """Number of times per iteration that groups without any advantage are replaced by new tasks."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least("resample", self.resample, 0)
+        if self.resample and self.reward_kl:
+            raise InvalidOptionError("resample needs kl_in='loss': a divergence in the reward is always an advantage")
 
 
 def method(config: Config) -> Method:
-    """The advantages and the loss of a token: -min(r A, clip(r, 1 - low, 1 + high) A) + kl (exp(d) - d - 1)."""
-    from baselines.losses import clipped, kl_k3, ppo_clip
+    """Advantages against the group, and the loss of a token: -min(r A, clip(r, 1 - low, 1 + high) A) + kl KL."""
+    from baselines.losses import policy_losses
 
-    def loss(forward: Forward) -> Losses:
-        bounds = {"clip_low": config.clip_low, "clip_high": config.clip_high}
-        policy = ppo_clip(forward.log_probs, forward.old_log_probs, forward.advantages, **bounds)
-        if forward.reference_log_probs is not None:
-            policy = policy + config.kl * kl_k3(forward.log_probs, forward.reference_log_probs)
-        return Losses(policy, metrics={"clipped": clipped(forward.log_probs, forward.old_log_probs, **bounds)})
+    def advantages(rollouts: Rollouts) -> Credit:
+        rollouts = less_kl(rollouts, config.reward_kl)
+        if config.credit == "process":
+            return grpo_process(rollouts, scale=config.scale, discount=config.discount)
+        return grpo(rollouts, credit=config.credit, scale=config.scale, discount=config.discount)
 
-    advantages = ADVANTAGES[config.advantage]
-    if config.advantage == "grpo_process":
-        advantages = partial(grpo_process, discount=config.discount)
-    return Method(advantages, loss, smallest_group=2, reference=config.kl > 0)
+    return Method(
+        advantages,
+        partial(policy_losses, config=config),
+        smallest_group=2,
+        reference=config.reference,
+        rescored=config.rescored,
+        resample=config.resample,
+    )
 
 
 def run(config: Config, log: Callable[[dict[str, Any]], None] | None = None) -> Path:

@@ -23,7 +23,9 @@ class Forward:
     Attributes:
         mask: 1 for every sampled token.
         log_probs: log-probability of each token under the weights that are being trained.
-        old_log_probs: log-probability of each token when it was sampled.
+        old_log_probs: log-probability of each token before the iteration's first update: the generator's, or with
+            `Method.rescored` the trainer's own.
+        sampling_log_probs: log-probability of each token when it was sampled, as the generator gave it.
         advantages: advantage of the step that a token belongs to.
         reference_log_probs: log-probability of each token under the first policy; `None` unless `Method.reference`.
         step_mask: 1 for the first token of every step, where a critic's estimate for the step stands.
@@ -35,6 +37,7 @@ class Forward:
     mask: torch.Tensor
     log_probs: torch.Tensor
     old_log_probs: torch.Tensor
+    sampling_log_probs: torch.Tensor
     advantages: torch.Tensor
     reference_log_probs: torch.Tensor | None
     step_mask: torch.Tensor
@@ -65,10 +68,12 @@ class CriticConfig:
     Attributes:
         learning_rate: learning rate after the policy's warm-up.
         model: folder or hub name of the weights to begin with; the policy's by default.
+        warmup: number of iterations at the beginning in which only the critic learns.
     """
 
     learning_rate: float
     model: str | None = None
+    warmup: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,10 @@ class Method:
         critic: settings of the critic; `None` for methods that need none.
         smallest_group: smallest number of episodes per task that can be learned from.
         level: unit that counts as a step: a turn, or a sampled token.
-        reference: whether the loss needs the log-probabilities under the first policy.
+        reference: whether the log-probabilities under the first policy are needed, for `Forward` or `Rollouts.kl`.
+        rescored: whether the trainer computes the sampled tokens' log-probabilities itself before the first update.
+        resample: number of times that groups without any advantage are replaced by new tasks in one iteration; for
+            methods whose advantages need neither a critic nor the first policy.
     """
 
     advantages: AdvantageFunction
@@ -90,6 +98,8 @@ class Method:
     smallest_group: int = 1
     level: Level = "turn"
     reference: bool = False
+    rescored: bool = False
+    resample: int = 0
 
     @property
     def learns_from_all(self) -> bool:

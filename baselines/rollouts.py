@@ -5,13 +5,15 @@ An episode is a row of *steps*. A step is a turn, or, for methods that tell a tu
     level "turn"     turn 1          turn 2              level "token"    t t t t t t t t t t
     rewards            r1              r2                rewards          0 0 0 0 r1 0 0 0 0 r2
     values      V(s1)           V(s2)                    values           V before each token
+    kl          sum over turn   sum over turn            kl               of each token
+    turns              0               1                 turns            0 0 0 0 0 1 1 1 1 1
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +39,9 @@ class Rollouts:
             step; `None` without a critic.
         bootstrap: shape (episodes,), the critic's estimate of what would have followed the last step, 0 where the world
             ended; `None` without a critic.
+        kl: shape (episodes, steps), the estimate log p - log p_first of the divergence from the first policy, summed
+            over the tokens of each step, with p when they were sampled; `None` unless `Method.reference`.
+        turns: shape (episodes, steps), number of the turn that a step belongs to; `None` where each step is a turn.
     """
 
     rewards: Array
@@ -45,6 +50,8 @@ class Rollouts:
     terminated: NDArray[np.bool_]
     values: Array | None = None
     bootstrap: Array | None = None
+    kl: Array | None = None
+    turns: Counts | None = None
 
     @property
     def played(self) -> NDArray[np.bool_]:
@@ -58,16 +65,20 @@ class Rollouts:
         total: Array = self.rewards.astype(np.float64).sum(1)
         return total
 
+    @property
+    def ends_turn(self) -> NDArray[np.bool_]:
+        """True for every step that is the last one of its turn, shape (episodes, steps)."""
+        if self.turns is None:
+            return self.played
+        following = np.pad(self.turns[:, 1:], ((0, 0), (0, 1)))
+        last = np.arange(self.rewards.shape[1]) == self.lengths[:, None] - 1
+        ends: NDArray[np.bool_] = self.played & (last | (following != self.turns))
+        return ends
+
     def select(self, rows: Counts) -> Rollouts:
         """Some of the episodes."""
-        return Rollouts(
-            self.rewards[rows],
-            self.lengths[rows],
-            self.groups[rows],
-            self.terminated[rows],
-            None if self.values is None else self.values[rows],
-            None if self.bootstrap is None else self.bootstrap[rows],
-        )
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Rollouts(**{name: None if array is None else array[rows] for name, array in arrays.items()})
 
 
 def rollouts_of(
@@ -75,13 +86,31 @@ def rollouts_of(
     level: Level = "turn",
     values: Array | None = None,
     bootstrap: Array | None = None,
+    kl: Sequence[Array] | None = None,
 ) -> Rollouts:
-    """Episodes as arrays; `values` and `bootstrap` come from a critic (`critic.read_values`)."""
-    rows = [[turn.reward for turn in t.turns] if level == "turn" else _per_token(t) for t in trajectories]
-    lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    rewards = np.zeros((len(rows), int(lengths.max(initial=0))))
-    for number, row in enumerate(rows):
-        rewards[number, : len(row)] = row
+    """Episodes as arrays.
+
+    Args:
+        trajectories: the episodes.
+        level: unit that counts as a step.
+        values, bootstrap: what a critic says of them (`critic.read_values`).
+        kl: estimated divergence per token of each conversation (`scoring.divergences`).
+    """
+    per_turn = level == "turn"
+    lengths = np.array([len(t.turns) if per_turn else t.sampled for t in trajectories], dtype=np.int64)
+    shape = (len(trajectories), int(lengths.max(initial=0)))
+    rewards, divergence, turns = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64)
+    for row, trajectory in enumerate(trajectories):
+        step, at = 0, 0
+        for number, turn in enumerate(trajectory.turns):
+            begin = at + len(turn.prompt)
+            at = begin + len(turn.action)
+            steps = slice(step, step + (1 if per_turn else len(turn.action)))
+            step = steps.stop
+            turns[row, steps] = number
+            rewards[row, step - 1] = turn.reward  # On the last token of the action.
+            if kl is not None:
+                divergence[row, steps] = kl[row][begin:at].sum() if per_turn else kl[row][begin:at]
     return Rollouts(
         rewards,
         lengths,
@@ -89,29 +118,20 @@ def rollouts_of(
         np.array([t.terminated for t in trajectories], dtype=np.bool_),
         values,
         bootstrap,
+        None if kl is None else divergence,
+        None if per_turn else turns,
     )
-
-
-def _per_token(trajectory: Trajectory) -> list[float]:
-    """The reward of each turn on the last token of its action."""
-    return [r for turn in trajectory.turns for r in (*(0.0,) * (len(turn.action) - 1), turn.reward)]
 
 
 def join(parts: Sequence[Rollouts]) -> Rollouts:
-    """The episodes of several processes, in the order of the parts."""
+    """The episodes of several processes, in the order of the parts; all parts have the same fields."""
     width = max(part.rewards.shape[1] for part in parts)
 
-    def wide(array: Array) -> Array:
-        padded: Array = np.pad(array, ((0, 0), (0, width - array.shape[1])))
-        return padded
+    def joined(arrays: list[Any]) -> Any:
+        if arrays[0] is None:
+            return None
+        wide = [np.pad(a, ((0, 0), (0, width - a.shape[1]))) if a.ndim == 2 else a for a in arrays]
+        return np.concatenate(wide)
 
-    values = [part.values for part in parts if part.values is not None]
-    bootstrap = [part.bootstrap for part in parts if part.bootstrap is not None]
-    return Rollouts(
-        np.concatenate([wide(part.rewards) for part in parts]),
-        np.concatenate([part.lengths for part in parts]),
-        np.concatenate([part.groups for part in parts]),
-        np.concatenate([part.terminated for part in parts]),
-        np.concatenate([wide(array) for array in values]) if values else None,
-        np.concatenate(bootstrap) if bootstrap else None,
-    )
+    names = [field.name for field in fields(Rollouts)]
+    return Rollouts(**{name: joined([getattr(part, name) for part in parts]) for name in names})

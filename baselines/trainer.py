@@ -36,7 +36,7 @@ from baselines.models import load_policy
 from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool, make_text_env
 from baselines.run_folder import append_metrics, claim_folder, drop_metrics_after
 from baselines.trajectory import Trajectory
-from baselines.update import Learner, update
+from baselines.update import Learner, update, useful_groups
 from textagent_gym.errors import WorldBrokenError
 from textagent_gym.vector import env_maker
 
@@ -87,12 +87,17 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     started = time.perf_counter()
     run.learner.policy.eval()
     run.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
-    collection = collector.collect(run.my_requests())
+    collection = _collect(run, collector)
     summary = _summary(collection, iteration)
     collected = time.perf_counter()
     run.learner.policy.train()
     metrics = update(
-        run.learner, run.method, config, collection.trajectories, stream_seed(config, iteration, Stream.ORDER)
+        run.learner,
+        run.method,
+        config,
+        collection.trajectories,
+        stream_seed(config, iteration, Stream.ORDER),
+        only_critic=run.method.critic is not None and iteration < run.method.critic.warmup,
     )
     run.iteration += 1
     metrics = {
@@ -110,17 +115,39 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
         run.save_checkpoint()
 
 
-def episode_requests(config: TrainerConfig, iteration: int) -> list[EpisodeRequest]:
-    """The episodes of one iteration, over all processes: equal seeds within a group, so that they begin equally."""
+def _collect(run: _Run, collector: Collector) -> Collection:
+    """This process's episodes of one iteration. All are learned from and counted, also those that were not enough."""
+    config = run.config
+    groups = range(config.groups)
+    collection = collector.collect(run.my_requests(groups))
+    for _ in range(run.method.resample):
+        missing = config.groups - useful_groups(run.method, collection.trajectories)
+        if not missing:
+            break
+        groups = range(groups.stop, groups.stop + missing)
+        more = collector.collect(run.my_requests(groups))
+        collection = Collection(collection.trajectories + more.trajectories, collection.broken + more.broken)
+    return collection
+
+
+def episode_requests(config: TrainerConfig, iteration: int, groups: range | None = None) -> list[EpisodeRequest]:
+    """The episodes of one iteration, over all processes: equal seeds within a group, so that they begin equally.
+
+    Args:
+        config: settings of the run.
+        iteration: number of the iteration, from 0.
+        groups: numbers of the groups within the iteration; the first `config.groups` by default.
+    """
+    groups = range(config.groups) if groups is None else groups
     random = np.random.default_rng(stream_seed(config, iteration, Stream.TASKS))
-    seeds = random.integers(2**31, size=config.groups)
+    seeds = random.integers(2**31, size=groups.stop)
     return [
         EpisodeRequest(
             group,
             seed=int(seed),
             sampling_seed=stream_seed(config, iteration, Stream.SAMPLING, group * config.group_size + member),
         )
-        for group, seed in enumerate(seeds)
+        for group, seed in zip(groups, seeds[groups.start :], strict=True)
         for member in range(config.group_size)
     ]
 
@@ -197,7 +224,7 @@ class _Run:
     def make_collector(self) -> Collector:
         """The environments of this process and the generator of their actions."""
         config = self.config
-        slots = max(1, min(config.slots, len(self.my_requests())))
+        slots = max(1, min(config.slots, len(self.my_requests(range(config.groups)))))
         self.generator = TransformersGenerator(
             self.accelerator.unwrap_model(self.learner.policy),
             self.chat.end_id,
@@ -210,9 +237,9 @@ class _Run:
             pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds
         )
 
-    def my_requests(self) -> list[EpisodeRequest]:
-        """This process's share of the episodes of the current iteration: neighbours, so that groups stay together."""
-        requests = episode_requests(self.config, self.iteration)
+    def my_requests(self, groups: range) -> list[EpisodeRequest]:
+        """This process's share of the episodes of some groups: neighbours, so that groups stay together."""
+        requests = episode_requests(self.config, self.iteration, groups)
         processes, process = self.accelerator.num_processes, self.accelerator.process_index
         return requests[process * len(requests) // processes : (process + 1) * len(requests) // processes]
 

@@ -82,6 +82,11 @@ class Trajectory:
         """The whole conversation."""
         return [token for turn in self.turns for token in (*turn.prompt, *turn.action)]
 
+    @property
+    def sampled(self) -> int:
+        """Number of tokens that the policy sampled."""
+        return sum(len(turn.action) for turn in self.turns)
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:

@@ -20,14 +20,21 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
+from numpy.typing import NDArray
 
 from baselines.advantages import Credit
 from baselines.config import TrainerConfig
 from baselines.critic import estimates, read_values
 from baselines.losses import aggregate, sampled_log_probs
-from baselines.method import Forward, Losses, Method
+from baselines.method import Forward, Method
 from baselines.rollouts import Array, Counts, Rollouts, join, rollouts_of
+from baselines.scoring import read_log_probs, sampling_log_probs
 from baselines.trajectory import Batch, Trajectory, collate, idle_batch
+
+_DIFFERENCE = "log_prob_difference"  # How the metrics name the distance between the generator and the trainer.
+_NO_ADVANTAGE = 1e-8
+"""Largest size of an advantage that counts as 0: equal returns, summed in different orders, differ by about 1e-16,
+which a deviation of nearly 0 makes 1e-12."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,43 +77,105 @@ class _Everyone:
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """What one iteration teaches: this process's episodes, and what is known of those of all processes."""
+    """What one iteration teaches: this process's episodes, and what is known of those of all processes.
+
+    Attributes:
+        learner, method, config: what learns, and how.
+        trajectories: the episodes of this process.
+        old: log-probability of each token of their conversations before the first update.
+        reference: log-probability of each token under the first policy; `None` without one.
+        everyone: the episodes of all processes.
+        credit: what their steps are credited with.
+        only_critic: whether the policy stays as it is.
+    """
 
     learner: Learner
     method: Method
     config: TrainerConfig
     trajectories: Sequence[Trajectory]
+    old: list[Array]
+    reference: list[Array] | None
     everyone: _Everyone
     credit: Credit
+    only_critic: bool
 
 
 def update(
-    learner: Learner, method: Method, config: TrainerConfig, trajectories: Sequence[Trajectory], seed: int
+    learner: Learner,
+    method: Method,
+    config: TrainerConfig,
+    trajectories: Sequence[Trajectory],
+    seed: int,
+    *,
+    only_critic: bool = False,
 ) -> dict[str, float]:
     """Learn from one iteration's episodes; every process calls it with its own and with the same seed.
 
-    Groups that have become smaller than the method needs, because worlds broke, are left out.
+    Groups that have become smaller than the method needs, because worlds broke, are left out. So are groups without any
+    advantage, unless the method learns from them otherwise (DAPO's filter): they count in no divisor either.
 
     Returns:
-        metrics of all processes: the means over the updates of `loss`, `gradient_norm` and what the loss measured.
+        metrics of all processes: the means over the updates of `loss`, `gradient_norm` and what the loss measured; the
+        number of `useful_groups`, which have an advantage; and `log_prob_difference_mean` and `_max`, the distance of
+        the generator's log-probabilities from the trainer's over the tokens of the first update, when the policy is
+        still the one that sampled them.
     """
+    old, reference = _scores(learner, method, config, trajectories)
     values, bootstrap = _values(learner, method, config, trajectories)
-    everyone = _share(trajectories, rollouts_of(trajectories, method.level, values, bootstrap), method.smallest_group)
+    kl = None if reference is None else [mine - first for mine, first in zip(old, reference, strict=True)]
+    rollouts = rollouts_of(trajectories, method.level, values, bootstrap, kl)
+    everyone = _share(trajectories, rollouts, method.smallest_group)
     if not len(everyone.tokens):
-        return {"loss": 0.0, "gradient_norm": 0.0}
+        return {"loss": 0.0, "gradient_norm": 0.0, "useful_groups": 0.0}
     credit = method.advantages(everyone.rollouts)
-    lesson = _Lesson(learner, method, config, trajectories, everyone, credit)
+    lesson = _Lesson(learner, method, config, trajectories, old, reference, everyone, credit, only_critic)
+    useful = _useful(everyone, credit)
+    counted = np.ones(len(useful), dtype=bool) if method.learns_from_all else useful
+    groups = {"useful_groups": float(len(np.unique(everyone.rollouts.groups[useful])))}
     random = np.random.default_rng(seed)
     metrics: list[dict[str, float]] = []
     for _ in range(config.epochs):
         for part in np.array_split(random.permutation(len(everyone.tokens)), config.minibatches):
-            # Episodes without advantage teach most methods nothing.
-            members = [int(i) for i in part if method.learns_from_all or credit.advantages[i].any()]
+            members = [int(i) for i in part if counted[i]]
             if members:
                 metrics.append(_step(lesson, members))
     if not metrics:
-        return {"loss": 0.0, "gradient_norm": 0.0}
-    return {name: float(np.mean([one[name] for one in metrics])) for name in metrics[0]}
+        return {"loss": 0.0, "gradient_norm": 0.0, **groups}
+    means = {name: float(np.mean([one[name] for one in metrics])) for name in metrics[0]}
+    return {**means, **groups, **{name: value for name, value in metrics[0].items() if name.startswith(_DIFFERENCE)}}
+
+
+def useful_groups(method: Method, trajectories: Sequence[Trajectory]) -> int:
+    """Number of groups of all processes in which some step has an advantage; every process calls it with its own."""
+    everyone = _share(trajectories, rollouts_of(trajectories, method.level), method.smallest_group)
+    if not len(everyone.tokens):
+        return 0
+    useful = _useful(everyone, method.advantages(everyone.rollouts))
+    return len(np.unique(everyone.rollouts.groups[useful]))
+
+
+def _useful(everyone: _Everyone, credit: Credit) -> NDArray[np.bool_]:
+    """True for every episode of a group in which some step has an advantage, shape (episodes,)."""
+    some = (np.abs(credit.advantages) > _NO_ADVANTAGE).any(1)
+    useful: NDArray[np.bool_] = np.isin(everyone.rollouts.groups, everyone.rollouts.groups[some])
+    return useful
+
+
+def _scores(
+    learner: Learner, method: Method, config: TrainerConfig, trajectories: Sequence[Trajectory]
+) -> tuple[list[Array], list[Array] | None]:
+    """`_Lesson.old` and `_Lesson.reference` of this process's episodes."""
+
+    def read(model: Any) -> list[Array]:
+        temperature, device = config.temperature or 1.0, learner.accelerator.device
+        return read_log_probs(model, trajectories, temperature, config.microbatch, device)
+
+    old = sampling_log_probs(trajectories)
+    if method.rescored:
+        policy = learner.accelerator.unwrap_model(learner.policy).eval()
+        old = read(policy)
+        policy.train()
+    return old, read(learner.reference) if method.reference else None
 
 
 def _values(
@@ -147,10 +216,10 @@ def _step(lesson: _Lesson, members: list[int]) -> dict[str, float]:
     order = sorted(mine, key=lambda i: len(lesson.trajectories[everyone.place[i]].ids))
     models = [model for model in (learner.policy, learner.critic) if model is not None]
     sums: dict[str, float] = {}
+    largest = 0.0
     for number in range(passes):
         rows = order[number * config.microbatch : (number + 1) * config.microbatch]
-        some = [lesson.trajectories[everyone.place[i]] for i in rows]
-        batch = (collate(some, method.level) if some else idle_batch()).to(accelerator.device)
+        batch = _batch(lesson, rows)
         with ExitStack() as unsynchronised:
             if number + 1 < passes:
                 for model in models:
@@ -159,21 +228,41 @@ def _step(lesson: _Lesson, members: list[int]) -> dict[str, float]:
             losses = method.loss(forward)
             share = float(forward.mask.sum()) / tokens if config.aggregation == "token" else len(rows) / len(members)
             constant = float(config.max_action_tokens)
-            loss = aggregate(losses.policy, forward.mask, config.aggregation, constant=constant) * share
-            if losses.critic is not None:
-                loss = loss + (losses.critic * forward.step_mask).sum() / steps
+            policy = aggregate(losses.policy, forward.mask, config.aggregation, constant=constant) * share
+            critic = None if losses.critic is None else (losses.critic * forward.step_mask).sum() / steps
+            learned = [loss for loss in (None if lesson.only_critic else policy, critic) if loss is not None]
             # Gradients are averaged over the processes, and each has divided by the tokens of all of them.
-            accelerator.backward(loss * accelerator.num_processes)
-        for name, value in _measured(loss, losses, forward, tokens).items():
+            accelerator.backward(sum(learned) * accelerator.num_processes)
+        distance = ((forward.log_probs.detach() - forward.sampling_log_probs) * forward.mask).abs()
+        largest = max(largest, float(distance.max()))
+        measured = {
+            name: float((value.detach() * forward.mask).sum()) / tokens for name, value in losses.metrics.items()
+        }
+        measured[f"{_DIFFERENCE}_mean"] = float(distance.sum()) / tokens
+        measured["loss"] = float(policy.detach())
+        if critic is not None:
+            measured["critic_loss"] = float(critic.detach())
+        for name, value in measured.items():
             sums[name] = sums.get(name, 0.0) + value
-    for name, value in zip(sums, _over_processes(accelerator, list(sums.values())), strict=True):
-        sums[name] = value
-    parameters = [parameter for model in models for parameter in model.parameters()]
-    norm = accelerator.clip_grad_norm_(parameters, config.max_gradient)
+    parts: list[tuple[list[float], float]] = gather_object([(list(sums.values()), largest)])
+    totals = np.sum([numbers for numbers, _ in parts], 0)
+    metrics = {name: float(total) for name, total in zip(sums, totals, strict=True)}
+    metrics[f"{_DIFFERENCE}_max"] = max(part for _, part in parts)
+    # Each model by itself: a critic that is far off must not shorten the policy's step.
+    for name, model in (("gradient_norm", learner.policy), ("critic_gradient_norm", learner.critic)):
+        if model is not None:
+            metrics[name] = float(accelerator.clip_grad_norm_(model.parameters(), config.max_gradient))
     learner.optimizer.step()
     learner.schedule.step()
     learner.optimizer.zero_grad()
-    return {**sums, "gradient_norm": float(norm)}
+    return metrics
+
+
+def _batch(lesson: _Lesson, rows: list[int]) -> Batch:
+    """The conversations of some episodes of this process."""
+    some = [lesson.trajectories[lesson.everyone.place[i]] for i in rows]
+    batch = collate(some, lesson.method.level) if some else idle_batch()
+    return batch.to(lesson.learner.accelerator.device)
 
 
 def _forward(lesson: _Lesson, batch: Batch, rows: list[int]) -> Forward:
@@ -182,42 +271,31 @@ def _forward(lesson: _Lesson, batch: Batch, rows: list[int]) -> Forward:
     ids, mask = batch.ids, batch.attention_mask
     temperature = lesson.config.temperature or 1.0
 
-    def per_token(array: Array | None) -> torch.Tensor | None:
+    def per_step(array: Array) -> torch.Tensor:
         """What belongs to a token's step, shape (batch, time)."""
-        if array is None:
-            return None
         numbers = array[rows] if rows else np.zeros((len(ids), 1))
         return torch.tensor(numbers, dtype=torch.float32, device=ids.device).gather(1, batch.steps)
 
-    logits = learner.policy(input_ids=ids, attention_mask=mask, use_cache=False).logits
-    reference = None
-    if learner.reference is not None:
-        with torch.no_grad():
-            reference = sampled_log_probs(
-                learner.reference(input_ids=ids, attention_mask=mask).logits, ids, temperature
-            )
-    advantages = per_token(credit.advantages)
-    assert advantages is not None
+    def per_token(arrays: list[Array]) -> torch.Tensor:
+        """What belongs to a token of the conversation, shape (batch, time)."""
+        numbers = np.zeros(ids.shape, dtype=np.float32)
+        for row, member in enumerate(rows):
+            array = arrays[lesson.everyone.place[member]]
+            numbers[row, : len(array)] = array
+        return torch.from_numpy(numbers).to(ids.device)
+
+    with torch.set_grad_enabled(not lesson.only_critic):
+        logits = learner.policy(input_ids=ids, attention_mask=mask, use_cache=False).logits
+    old_values = lesson.everyone.rollouts.values
     return Forward(
         mask=batch.action_mask,
         log_probs=sampled_log_probs(logits, ids, temperature),
-        old_log_probs=batch.log_probs,
-        advantages=advantages,
-        reference_log_probs=reference,
+        old_log_probs=per_token(lesson.old),
+        sampling_log_probs=batch.log_probs,
+        advantages=per_step(credit.advantages),
+        reference_log_probs=None if lesson.reference is None else per_token(lesson.reference),
         step_mask=batch.step_mask,
         values=None if learner.critic is None else estimates(learner.critic, ids, mask),
-        old_values=per_token(lesson.everyone.rollouts.values),
-        returns=per_token(credit.returns),
+        old_values=None if old_values is None else per_step(old_values),
+        returns=None if credit.returns is None else per_step(credit.returns),
     )
-
-
-def _measured(loss: torch.Tensor, losses: Losses, forward: Forward, tokens: int) -> dict[str, float]:
-    """This microbatch's part of the metrics; the parts of all processes add up to them."""
-    metrics = {name: float((value.detach() * forward.mask).sum()) / tokens for name, value in losses.metrics.items()}
-    return {"loss": float(loss.detach()), **metrics}
-
-
-def _over_processes(accelerator: Accelerator, numbers: list[float]) -> list[float]:
-    """The sums over all processes."""
-    parts: list[list[float]] = gather_object([numbers])
-    return [float(sum(part)) for part in zip(*parts, strict=True)]

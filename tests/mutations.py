@@ -47,7 +47,10 @@ SLOWER, EXTRA_SECONDS = 5.0, 60.0
 """A mutant's tests hang if they take this many times as long as on the unchanged file, and this many seconds more."""
 IDLE_PLUGINS = ("cacheprovider", "typeguard", "anyio", "xdist", "xdist.looponfail")
 """Plugins of pytest that these tests do not use: each would be loaded for every mutant."""
-LIBRARIES = ("pytest", "hypothesis", "numpy", "gymnasium", "rich", "torch", "transformers", "accelerate", "textworld")
+LIBRARIES = (
+    *("pytest", "hypothesis", "numpy", "gymnasium", "rich", "torch", "transformers", "accelerate", "textworld"),
+    "trl.trainer.grpo_trainer",
+)
 """Imported once for all mutants: they take longer than the tests of most files."""
 MEMORY_BYTES = 8 * 2**30
 """Private memory of a test process: a mutant that never stops growing shall not stop the machine."""
@@ -82,8 +85,13 @@ AREAS = {
     "calls": Area((f"{TEXTAGENT}/calls/*.py",), ("tests/calls",)),
     "wrappers": Area((f"{TEXTAGENT}/wrappers/limits.py",), ("tests/wrappers",)),
     "methods": Area(
-        ("baselines/advantages.py", "baselines/losses.py", "baselines/rollouts.py", "baselines/update.py"),
-        ("tests/baselines/test_advantages_and_losses.py", "tests/baselines/test_method.py"),
+        tuple(f"baselines/{name}.py" for name in ("advantages", "losses", "rollouts", "scoring", "update")),
+        (
+            "tests/baselines/test_advantages_and_losses.py",
+            "tests/baselines/test_exact_advantages.py",
+            "tests/baselines/test_exact_losses.py",
+            "tests/baselines/test_method.py",
+        ),
     ),
     "collector": Area(("baselines/rollout/collector.py",), ("tests/baselines/test_collector.py",)),
     "alfworld": Area(

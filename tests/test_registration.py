@@ -119,7 +119,7 @@ def test_a_world_without_an_extra_needs_nothing_beside_the_suite() -> None:
     assert done.stdout.startswith("ALFWorld"), done.stderr
 
 
-@pytest.mark.parametrize("program", ["grpo", "sft", "demo"])
+@pytest.mark.parametrize("program", ["ppo", "grpo", "rloo", "reinforce_pp", "sft", "demo"])
 def test_trainers_without_their_extra_say_what_to_install(program: str) -> None:
     code = (
         "import sys\n"

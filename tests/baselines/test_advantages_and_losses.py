@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.advantages import ADVANTAGES, GroupTooSmallError, dr_grpo, grpo, grpo_process, rloo
-from baselines.losses import aggregate, clipped, kl_k3, ppo_clip, sampled_log_probs
+from baselines.advantages import AdvantageFunction, GroupTooSmallError, gae, grpo, grpo_process, reinforce_pp, rloo
+from baselines.losses import aggregate, clipped, kl_estimate, ppo_clip, sampled_log_probs, token_ratio
 from baselines.rollouts import Rollouts, join, rollouts_of
 from baselines.trajectory import Trajectory, Turn
 
 RETURNS = st.lists(st.floats(-2, 2), min_size=12, max_size=12)
 ONE_TURN = np.ones(12, dtype=np.int64)
 GROUPS = np.repeat([7, 3, 5], 4)
+COMPARING: dict[str, AdvantageFunction] = {
+    "grpo": grpo,
+    "dr_grpo": partial(grpo, scale=False),
+    "grpo per turn": partial(grpo, credit="turn"),
+    "grpo_process": grpo_process,
+    "rloo": rloo,
+    "rloo per turn": partial(rloo, credit="turn"),
+    "reinforce_pp with a baseline": partial(reinforce_pp, baseline=True),
+    "reinforce_pp with a baseline, per episode": partial(reinforce_pp, baseline=True, credit="episode"),
+}
+ALONE: dict[str, AdvantageFunction] = {
+    "reinforce_pp": reinforce_pp,
+    "reinforce_pp per episode": partial(reinforce_pp, credit="episode"),
+    "gae": gae,
+    "gae, whitened": partial(gae, whitened=True),
+}
 
 
 def rollouts(rewards: np.ndarray, lengths: np.ndarray, groups: np.ndarray) -> Rollouts:
@@ -49,22 +68,26 @@ def test_rloo_is_trls(returns: list[float]) -> None:
 def test_dr_grpo_is_a_share_of_rloo(returns: list[float]) -> None:
     # Leave-one-out is the mean-centred advantage times n / (n - 1).
     assert np.allclose(
-        dr_grpo(one_turn_each(returns)).advantages * 4 / 3, rloo(one_turn_each(returns)).advantages, atol=1e-12
+        grpo(one_turn_each(returns), scale=False).advantages * 4 / 3,
+        rloo(one_turn_each(returns)).advantages,
+        atol=1e-12,
     )
 
 
-@pytest.mark.parametrize("method", ADVANTAGES)
+@pytest.mark.parametrize("method", COMPARING)
 def test_a_group_of_one_is_an_error(method: str) -> None:
     with pytest.raises(GroupTooSmallError, match="group_size"):
-        ADVANTAGES[method](rollouts(np.ones((3, 2)), np.array([2, 2, 2]), np.array([0, 0, 1])))
+        COMPARING[method](rollouts(np.ones((3, 2)), np.array([2, 2, 2]), np.array([0, 0, 1])))
 
 
-@pytest.mark.parametrize("method", ADVANTAGES)
+@pytest.mark.parametrize("method", {**COMPARING, **ALONE})
 def test_nothing_follows_an_episodes_last_turn(method: str) -> None:
     random = np.random.default_rng(0)
     lengths = np.array([1, 4, 2, 3])
     rewards = np.where(np.arange(4) < lengths[:, None], random.normal(size=(4, 4)), 0.0)
-    advantages = ADVANTAGES[method](rollouts(rewards, lengths, np.array([0, 0, 1, 1]))).advantages
+    values = np.where(rewards != 0, random.normal(size=(4, 4)), 0.0)
+    four = replace(rollouts(rewards, lengths, np.array([0, 0, 1, 1])), values=values, bootstrap=random.normal(size=4))
+    advantages = {**COMPARING, **ALONE}[method](four).advantages
     assert advantages.shape == (4, 4)
     assert not advantages[np.arange(4) >= lengths[:, None]].any()
 
@@ -109,8 +132,8 @@ def test_the_clip_stops_the_gradient_outside_its_bounds_only() -> None:
 
 def test_k3_is_never_negative_and_zero_for_equal_policies() -> None:
     a, b = torch.randn(100), torch.randn(100)
-    assert (kl_k3(a, b) >= 0).all()
-    assert not kl_k3(a, a).any()
+    assert (kl_estimate(a, b, "k3") >= 0).all()
+    assert not kl_estimate(a, a, "k3").any()
 
 
 def test_aggregations_differ_as_their_papers_say() -> None:
@@ -123,10 +146,10 @@ def test_aggregations_differ_as_their_papers_say() -> None:
 
 def test_a_token_counts_as_clipped_where_the_clip_acts_on_it() -> None:
     new = torch.tensor([[0.0, 0.1, 0.3, -0.3]])
-    assert clipped(new, torch.zeros(1, 4), clip_low=0.2, clip_high=0.2).tolist() == [[0.0, 0.0, 1.0, 1.0]]
+    assert clipped(token_ratio(new, torch.zeros(1, 4)), clip_low=0.2, clip_high=0.2).tolist() == [[0.0, 0.0, 1.0, 1.0]]
     bounds = torch.tensor([[0.5, 1.5]]).log()
     assert bounds.exp().tolist() == [[0.5, 1.5]]
-    assert not clipped(bounds, torch.zeros(1, 2), clip_low=0.5, clip_high=0.5).any()
+    assert not clipped(token_ratio(bounds, torch.zeros(1, 2)), clip_low=0.5, clip_high=0.5).any()
 
 
 @given(RETURNS)

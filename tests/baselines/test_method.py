@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 
-from baselines import trainer
+from baselines import grpo, trainer
 from baselines.advantages import Credit
 from baselines.config import TrainerConfig
 from baselines.critic import load_critic, read_values
@@ -18,7 +20,9 @@ from baselines.losses import ppo_clip
 from baselines.method import CriticConfig, Forward, Losses, Method
 from baselines.models import load_policy
 from baselines.rollouts import Level, Rollouts
+from baselines.scoring import read_log_probs
 from baselines.trajectory import Trajectory, Turn
+from baselines.update import Learner
 
 ENV = "lights/Lights-v0"
 CPU = torch.device("cpu")
@@ -131,3 +135,139 @@ def test_a_group_that_lost_too_many_episodes_is_left_out(tiny: Path, tmp_path: P
     before = load_policy(str(tiny))[0].state_dict()
     assert trainer.update(run.learner, method, settings, trajectories[2:3], seed=0)["loss"] == 0.0
     assert any(not torch.equal(before[key], value) for key, value in run.learner.policy.state_dict().items())
+
+
+@dataclass
+class Recorder:
+    """An optimizer that notes the policy's gradient instead of using it."""
+
+    model: Any
+    noted: list[torch.Tensor] = field(default_factory=list)
+
+    def step(self) -> None:
+        self.noted.append(torch.cat([p.grad.flatten() for p in self.model.parameters() if p.grad is not None]))
+
+    def zero_grad(self) -> None:
+        self.model.zero_grad()
+
+
+def gradient_of(
+    tiny: Path, out: Path, method: Method, trajectories: list[Trajectory], **changes: object
+) -> tuple[torch.Tensor, dict[str, float]]:
+    """The policy's gradient of one update, and the metrics."""
+    policy = load_policy(str(tiny))[0]
+    recorder = Recorder(policy)
+    critic = None if method.critic is None else load_critic(str(tiny))
+    reference = load_policy(str(tiny))[0].eval() if method.reference else None
+    learner = Learner(Accelerator(cpu=True), policy, recorder, Recorder(policy), critic, reference)
+    settings = config(tiny, out, minibatches=1, **{"max_gradient": 0.01, **changes})
+    metrics = trainer.update(learner, method, settings, trajectories, seed=0)
+    return recorder.noted[0], metrics
+
+
+def some_episodes(rewards: list[list[float]], groups: list[int], off: float = 0.0) -> list[Trajectory]:
+    """Episodes with a turn per reward; log-probabilities are off those of sampling by `off`."""
+    random = np.random.default_rng(0)
+    played = []
+    for row, group in zip(rewards, groups, strict=True):
+        turns = []
+        for reward in row:
+            prompt, action = (tuple(random.integers(5, 200, random.integers(1, 7)).tolist()) for _ in range(2))
+            turns.append(Turn(prompt, action, (-5.0 + off,) * len(action), reward, "", ""))
+        played.append(Trajectory(tuple(turns), group, terminated=True))
+    return played
+
+
+def test_a_critic_that_is_far_off_does_not_shorten_the_policys_step(tiny: Path, tmp_path: Path) -> None:
+    def method(weight: float) -> Method:
+        whole = actor_critic()
+
+        def loss(forward: Forward) -> Losses:
+            losses = whole.loss(forward)
+            assert losses.critic is not None
+            return Losses(losses.policy, losses.critic * weight)
+
+        return replace(whole, loss=loss)
+
+    trajectories = some_episodes([[1.0, 0.5], [0.0], [2.0]], [0, 1, 2])
+    near, far = (gradient_of(tiny, tmp_path, method(weight), trajectories) for weight in (1e-3, 1e3))
+    assert far[1]["critic_gradient_norm"] > 100 * near[1]["critic_gradient_norm"]
+    assert far[1]["gradient_norm"] > 0.01  # So the bound acts.
+    assert torch.equal(near[0], far[0])
+
+
+@pytest.mark.parametrize("aggregation", ["token", "sequence", "constant"])
+def test_groups_without_any_advantage_count_in_no_divisor(tiny: Path, tmp_path: Path, aggregation: str) -> None:
+    method = grpo.method(grpo.Config(model="", env="", out=tmp_path))
+    # Equal returns, though their sums differ in the last bit; and a group whose second episode is its mean.
+    rewards = [[1.0], [0.5, 0.0], [0.0], [0.1, 0.2], [0.3], [0.3]]
+    everything = some_episodes(rewards, [0, 0, 0, 1, 1, 1])
+    both = gradient_of(tiny, tmp_path, method, everything, aggregation=aggregation, max_gradient=1e9)
+    useful = gradient_of(tiny, tmp_path, method, everything[:3], aggregation=aggregation, max_gradient=1e9)
+    torch.testing.assert_close(both[0], useful[0], rtol=1e-5, atol=1e-7)
+    assert both[1]["useful_groups"] == useful[1]["useful_groups"] == 1
+    assert sum(reward != 0.1 + 0.2 for [reward] in rewards[-2:]) == 2
+
+
+def test_the_trainer_can_compute_what_the_generator_should_have_said(tiny: Path, tmp_path: Path) -> None:
+    seen: list[Forward] = []
+
+    def loss(forward: Forward) -> Losses:
+        seen.append(forward)
+        return Losses(ppo_clip(forward.log_probs, forward.old_log_probs, forward.advantages))
+
+    def ones(rollouts: Rollouts) -> Credit:
+        return Credit(np.where(rollouts.played, 1.0, 0.0))
+
+    for rescored in (False, True):
+        trajectories = some_episodes([[1.0, 0.5], [0.0]], [0, 1])
+        _, metrics = gradient_of(tiny, tmp_path, Method(ones, loss, rescored=rescored), trajectories)
+        # Generators that are off are told by the metrics in either case.
+        distance = (seen[-1].log_probs.detach() - seen[-1].sampling_log_probs).abs()[seen[-1].mask > 0]
+        assert metrics["log_prob_difference_mean"] == pytest.approx(float(distance.mean()), rel=1e-5)
+        assert metrics["log_prob_difference_max"] == pytest.approx(float(distance.max()), rel=1e-5)
+    trusted, rescored_forward = seen
+    assert torch.equal(trusted.old_log_probs, trusted.sampling_log_probs)
+    assert torch.equal(rescored_forward.sampling_log_probs, trusted.sampling_log_probs)
+    same = [x * rescored_forward.mask for x in (rescored_forward.log_probs, rescored_forward.old_log_probs)]
+    torch.testing.assert_close(*same, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("level", ["turn", "token"])
+def test_the_divergence_is_that_of_the_sampled_tokens_from_the_first_policy(
+    tiny: Path, tmp_path: Path, level: Level
+) -> None:
+    seen: list[Rollouts] = []
+
+    def advantages(rollouts: Rollouts) -> Credit:
+        seen.append(rollouts)
+        return Credit(np.where(rollouts.played, 1.0, 0.0))
+
+    def loss(forward: Forward) -> Losses:
+        return Losses(ppo_clip(forward.log_probs, forward.old_log_probs, forward.advantages))
+
+    trajectories = some_episodes([[1.0, 0.5], [0.0]], [0, 1])
+    gradient_of(tiny, tmp_path, Method(advantages, loss, level=level, reference=True), trajectories)
+    first = read_log_probs(load_policy(str(tiny))[0].eval(), trajectories, 1.0, 1, CPU)
+    kl = seen[0].kl
+    assert kl is not None
+    for row, trajectory, scores in zip(kl, trajectories, first, strict=True):
+        at, expected = 0, []
+        for turn in trajectory.turns:
+            begin = at + len(turn.prompt)
+            at = begin + len(turn.action)
+            tokens = [-5.0 - score for score in scores[begin:at]]
+            expected += [sum(tokens)] if level == "turn" else tokens
+        assert row[: len(expected)] == pytest.approx(expected, abs=1e-4)
+        assert not row[len(expected) :].any()
+
+
+def test_more_groups_are_other_tasks_and_leave_the_first_ones_as_they_are(tiny: Path, tmp_path: Path) -> None:
+    settings = config(tiny, tmp_path, groups=5, group_size=2)
+    first = trainer.episode_requests(settings, 3)
+    more = trainer.episode_requests(settings, 3, range(5, 9))
+    assert [request.group for request in first] == np.repeat(np.arange(5), 2).tolist()
+    assert [request.group for request in more] == np.repeat(np.arange(5, 9), 2).tolist()
+    assert trainer.episode_requests(settings, 3, range(9)) == first + more
+    assert len({request.seed for request in first + more}) == 9
+    assert len({request.sampling_seed for request in first + more}) == 18

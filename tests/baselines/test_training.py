@@ -103,9 +103,9 @@ def test_sft_learns_and_rl_improves_a_world_it_has_never_heard_of(tiny: Path, de
     load_policy(str(policy))
 
 
-@pytest.mark.parametrize("advantage", ["grpo", "dr_grpo", "rloo", "grpo_process"])
-def test_every_advantage_trains(tiny: Path, tmp_path: Path, advantage: str) -> None:
-    grpo.run(config(tiny, tmp_path, advantage=advantage, iterations=1, kl=0.1))
+@pytest.mark.parametrize("setting", [{}, {"scale": False}, {"credit": "turn"}, {"credit": "process"}])
+def test_every_advantage_trains(tiny: Path, tmp_path: Path, setting: dict[str, str | bool]) -> None:
+    grpo.run(config(tiny, tmp_path, iterations=1, kl=0.1, **setting))
     assert curve(tmp_path)[0]["episodes"] == 8
 
 
@@ -165,7 +165,7 @@ def test_a_world_that_is_not_text_is_refused_before_anything_is_made(env: str, s
 
 def test_a_start_that_fails_leaves_no_folder_behind(tiny: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with pytest.raises(OSError, match="no-such-model"):
+    with pytest.raises(InvalidOptionError, match="no-such-model"):
         grpo.run(config(tmp_path / "no-such-model", out))
     grpo.run(config(tiny, out, iterations=1))
 
@@ -228,7 +228,9 @@ def test_the_environments_arguments_come_from_the_command_line(tmp_path: Path) -
     assert tyro.cli(grpo.Config, args=words).env_kwargs == {}
 
 
-@pytest.mark.parametrize("module", ["baselines.grpo", "baselines.sft"])
+@pytest.mark.parametrize(
+    "module", ["baselines.ppo", "baselines.grpo", "baselines.rloo", "baselines.reinforce_pp", "baselines.sft"]
+)
 def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: str) -> None:
     script = (
         f"import os, sys, {module}; assert 'torch' not in sys.modules; assert 'OMP_WAIT_POLICY' not in os.environ\n"

@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "third_party" / "lights")]
 import gymnasium  # noqa: E402
 import lights  # noqa: E402
 
-from baselines import grpo, trainer  # noqa: E402
+from baselines import grpo, ppo, trainer  # noqa: E402
 from baselines.trajectory import Trajectory, Turn  # noqa: E402
 
 torch.set_num_threads(1)
@@ -58,7 +58,7 @@ def main(policy: Path, out: Path) -> None:
         kl=0.1,
     )
     for aggregation in ("token", "sequence"):
-        config = replace(basis, out=out / aggregation, aggregation=aggregation, kl=0.0, advantage="dr_grpo")
+        config = replace(basis, out=out / aggregation, aggregation=aggregation, kl=0.0, scale=False)
         method = grpo.method(config)
         run = trainer._Run(config, method)
         everything = trajectories(aggregation)
@@ -68,6 +68,9 @@ def main(policy: Path, out: Path) -> None:
         weights = run.accelerator.unwrap_model(run.learner.policy).state_dict()
         torch.save({"metrics": metrics, "weights": weights}, out / f"{aggregation}-{process}.pt")
     grpo.run(basis)
+    grpo.run(replace(basis, out=out / "resampled", kl=0.0, resample=1, iterations=1))
+    shared = {name: value for name, value in vars(basis).items() if name in ppo.Config.__dataclass_fields__}
+    ppo.run(ppo.Config(**{**shared, "out": out / "ppo", "critic_warmup": 1, "kl_in": "reward"}))
 
 
 if __name__ == "__main__":
