@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+import string
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -18,6 +19,11 @@ from textagent_gym.domains.swe.grading.hidden.plain_expressions import is_builti
 from textagent_gym.domains.swe.grading.hidden.probes import WITNESS, is_probe, rewritten
 
 Rewrite = Callable[[ast.expr], ast.expr]
+
+
+def _with_end(end: str, text: str) -> str:
+    return text + end
+
 
 _TEXTS: Mapping[str, Callable[[str], Any]] = {
     "small": str.lower,
@@ -43,7 +49,7 @@ _TEXTS: Mapping[str, Callable[[str], Any]] = {
     "without quotes": lambda text: text.strip("'\""),
     "nothing": lambda text: "",
     "doubled": lambda text: text + text,
-    "an s more": lambda text: text + "s",
+    **{f"{letter} more": partial(_with_end, letter) for letter in string.ascii_lowercase + string.digits},
     "a blank more": lambda text: text + " ",
     "a blank before": lambda text: " " + text,
     "a line end more": lambda text: text + "\n",
@@ -229,6 +235,7 @@ class _Editor(ast.NodeTransformer):
         if isinstance(node, ast.JoinedStr):
             return node
         if isinstance(node, ast.FunctionDef):
+            self._is_done = False
             node.body = [self.visit(statement) for statement in node.body]
             return node
         if isinstance(node, ast.Call) and _is_witness(node):
