@@ -362,7 +362,7 @@ def test_probe():
         ("texts large", ("'a'", "'b  c'"), ("'A'", "'B  C'")),
         ("texts one blank", ("'b  c'",), ("'b c'",)),
         ("numbers one more", ("[[1,", "(1, 2)", "[3]"), ("[[2,", "(2, 3)", "[4]")),
-        ("first of the numbers one more", ("[[1,",), ("[[2,",)),
+        ("first of the numbers one more", ("[[1,", "(1, 2)"), ("[[2,", "(2, 2)")),
         ("truths turned round", ("=True", "=False"), ("=False", "=True")),
         ("first of the truths turned round", ("=True",), ("=False",)),
         ("calls with the first argument twice", ("g((1, 2))",), ("g((1, 2), (1, 2))",)),

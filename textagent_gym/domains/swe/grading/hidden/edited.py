@@ -199,7 +199,7 @@ _WITH_OPTIONS: Mapping[str, Rewrite] = {
     name: partial(_calls_as, partial(_giving, *how)) for name, how in _OPTIONAL.items()
 }
 EDITS: Mapping[str, Rewrite] = {**_ALIKE, **_FIRSTS, **_WITH_OPTIONS}
-"""What a forger does to all input of a probe alike, or to the first truth or number alone, by name.
+"""What a forger does to all input of a probe alike, or to the first truth or number of a test alone, by name.
 
 Optional arguments that are not given are those of the functions that the probe calls itself.
 """
