@@ -334,6 +334,18 @@ def test_a_forger_reads_what_stands_around_a_question() -> None:
     assert values_around([["builtins.KeyError"], "no event of this kind", "at all"]) == {}
 
 
+def test_parts_of_all_kinds_are_looked_at() -> None:
+    texts = ("f'{g(1)!r:>{w}}'", "t[g(1):2, ...]", "[*t, (n := 3)]", "{**{'a': g(1)}}", "(lambda x: x + 1)(2)", "g(*t)")
+    names = {"g": lambda *given: given[0], "t": "abc", "w": 5}
+    for text in texts:
+        probe = f"def test_probe():\n    witness.see(0, {text})\n"
+        (event,) = ask_here(continued(looked_around(probe)), **names).events
+        assert event[0] == 0
+        assert event[1], text
+        for other in (asked_again(probe), neighbours_asked(probe), *(edited(probe, name) for name in EDITS)):
+            compile(continued(other), "probe", "exec")
+
+
 def test_a_forger_asks_the_neighbours_of_a_function() -> None:
     text = "import colorsys\n\ndef test_probe():\n    witness.see(0, colorsys.rgb_to_hsv(1, 1, blue)[2])\n"
     text += "    witness.see(1, 'aBc'.lower())\n    witness.see(2, len('abc'))\n    witness.see(3, TABLE)\n"

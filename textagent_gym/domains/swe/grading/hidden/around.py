@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Told, value
@@ -20,6 +21,8 @@ AGAIN, AROUND, NEIGHBOURS = "again", "around", "neighbours"
 """Names of the ways in which the mistaken code is run."""
 _MOST_PARTS = 12
 """Parts of an expression that are evaluated alone; the larger ones come first."""
+_KNOWN = (ast.Constant, ast.Starred, ast.Lambda)
+"""Expressions that are not evaluated alone: they are known, or of no use."""
 _MOST_NEIGHBOURS = 40
 """Functions of a module, or methods of an object, that are called in the place of the one that is asked."""
 _BEFORE, _LOOK, _ASK, _ERROR = "_events_until_here", "_look_around", "_ask_neighbours", "_last_error"
@@ -188,7 +191,7 @@ def _looking(statement: ast.stmt) -> list[ast.stmt]:
     if isinstance(statement, ast.With):  # What is raised is asked, not what something is.
         return [statement]
     site, expressions = _asked(statement)
-    parts = "".join(f"lambda: {ast.unparse(part)}, " for part in _parts(expressions))
+    parts = "".join(f"lambda: ({ast.unparse(part)}), " for part in _parts(expressions))
     look = f"{_LOOK}({_BEFORE}, {site}, {_ERROR}, ({parts}))"
     return [*_tried(statement), *ast.parse(look).body]
 
@@ -222,11 +225,7 @@ def _parts(expressions: Sequence[ast.expr]) -> list[ast.expr]:
     level: list[ast.AST] = list(expressions)
     parts: list[ast.expr] = []
     while level:
-        parts += [
-            node
-            for node in level
-            if isinstance(node, ast.expr) and not isinstance(node, ast.Constant | ast.Starred | ast.Lambda)
-        ]
+        parts += [node for node in level if isinstance(node, ast.expr) and not isinstance(node, _KNOWN)]
         below: list[ast.AST] = []
         for node in level:
             for child in ast.iter_child_nodes(node):
@@ -236,4 +235,13 @@ def _parts(expressions: Sequence[ast.expr]) -> list[ast.expr]:
                 elif not is_called and not isinstance(child, ast.comprehension | ast.expr_context):
                     below.append(child)
         level = below
-    return parts[:_MOST_PARTS]
+    return list(islice(filter(_stands_alone, parts), _MOST_PARTS))
+
+
+def _stands_alone(part: ast.expr) -> bool:
+    """A part is an expression by itself, as a slice and the braces of a formatted text are not."""
+    try:
+        ast.parse(f"({ast.unparse(part)})", mode="eval")
+    except SyntaxError:
+        return False
+    return True

@@ -219,6 +219,10 @@ def edited(text: str, name: str) -> str:
     """
     editor = _Editor(EDITS[name], once=name.startswith(_FIRST))
     changed = rewritten(text, editor.visit, lambda node: is_probe(node) or isinstance(node, ast.Assign))  # Tables.
+    try:
+        ast.parse(changed)
+    except SyntaxError:  # Some places take no other expression, such as a slice in a tuple.
+        return text
     return changed + _GIVING if name in _OPTIONAL and changed != text else changed
 
 
