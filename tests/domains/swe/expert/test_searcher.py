@@ -166,7 +166,7 @@ def test_it_watches_somebody_else_play() -> None:
 @pytest.mark.parametrize(
     ("mistake", "path", "options"),
     [
-        ("last=False", "measures/intervals.py", {}),
+        ("not (last is None)", "measures/intervals.py", {}),
         ("started = True", "measures/durations.py", {"tools": "all", "action_format": "editor"}),
         ("not (11 <=", "measures/numerals.py", {"tools": "all"}),
     ],
