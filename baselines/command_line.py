@@ -11,6 +11,7 @@ from typing import Any
 
 import tyro
 
+from baselines.method import Method
 from baselines.run_folder import RunFolderError
 from textagent_gym.errors import TextAgentError
 
@@ -24,6 +25,18 @@ def let_waiting_threads_sleep() -> None:
     62 s, with this 4.5 s).
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+def train_with(method: Callable[[Any], Method]) -> Callable[..., Path]:
+    """The function that trains with a method: it takes the configuration and, where wanted, a function that logs."""
+
+    def run(config: Any, log: LogFunction | None = None) -> Path:
+        """Train on `config.env` and return the folder of the policy."""
+        from baselines.trainer import train
+
+        return train(config, method(config), log)
+
+    return run
 
 
 def run_from_terminal(config: type[Any], run: Callable[[Any, LogFunction], Path]) -> None:

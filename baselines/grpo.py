@@ -18,14 +18,12 @@ answer:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from baselines.advantages import Credit, grpo, grpo_process, less_kl
-from baselines.command_line import run_from_terminal
+from baselines.command_line import run_from_terminal, train_with
 from baselines.config import PolicyConfig, check_at_least
 from baselines.method import Method
 from baselines.rollouts import Rollouts
@@ -73,11 +71,7 @@ def method(config: Config) -> Method:
     )
 
 
-def run(config: Config, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
-    """Train on `config.env` and return the folder of the policy."""
-    from baselines.trainer import train
-
-    return train(config, method(config), log)
+run = train_with(method)
 
 
 def main() -> None:

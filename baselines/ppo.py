@@ -21,13 +21,11 @@ be smaller (`--critic-model`, of the same tokenizer).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from baselines.advantages import Credit, gae, less_kl
-from baselines.command_line import run_from_terminal
+from baselines.command_line import run_from_terminal, train_with
 from baselines.config import PolicyConfig, check_at_least
 from baselines.method import CriticConfig, Forward, Losses, Method
 from baselines.rollouts import Level, Rollouts
@@ -103,11 +101,7 @@ def method(config: Config) -> Method:
     )
 
 
-def run(config: Config, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
-    """Train on `config.env` and return the folder of the policy."""
-    from baselines.trainer import train
-
-    return train(config, method(config), log)
+run = train_with(method)
 
 
 def main() -> None:

@@ -15,14 +15,12 @@ In the order of Hu, 2025 (arXiv 2501.03262), with an episode of many turns in th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from baselines.advantages import Credit, EpisodeOrTurn, reinforce_pp
-from baselines.command_line import run_from_terminal
+from baselines.command_line import run_from_terminal, train_with
 from baselines.config import PolicyConfig
 from baselines.method import Method
 from baselines.rollouts import Rollouts
@@ -71,11 +69,7 @@ def method(config: Config) -> Method:
     )
 
 
-def run(config: Config, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
-    """Train on `config.env` and return the folder of the policy."""
-    from baselines.trainer import train
-
-    return train(config, method(config), log)
+run = train_with(method)
 
 
 def main() -> None:

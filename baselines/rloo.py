@@ -17,14 +17,12 @@ In the order of Ahmadian et al., 2024 (arXiv 2402.14740), with an episode of man
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from baselines.advantages import Credit, EpisodeOrTurn, less_kl, rloo
-from baselines.command_line import run_from_terminal
+from baselines.command_line import run_from_terminal, train_with
 from baselines.config import Aggregation, PolicyConfig, PolicyLoss
 from baselines.method import Method
 from baselines.rollouts import Rollouts
@@ -64,11 +62,7 @@ def method(config: Config) -> Method:
     return Method(advantages, loss, smallest_group=2, reference=config.reference, rescored=config.rescored)
 
 
-def run(config: Config, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
-    """Train on `config.env` and return the folder of the policy."""
-    from baselines.trainer import train
-
-    return train(config, method(config), log)
+run = train_with(method)
 
 
 def main() -> None:

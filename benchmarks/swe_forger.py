@@ -301,7 +301,7 @@ def forgeries(statement: str, package: str) -> Iterator[tuple[str, str]]:
 def _behind_exceptions(change: str = "text") -> str:
     """Code that runs the probes behind exceptions, with a change of their texts."""
     code = _CHANGED.replace("CHANGE)", f"{change})")
-    functions = (probes.rewritten, probes.is_probe, probes.bodies)
+    functions = (probes.rewritten, probes.is_probe, probes.is_witness, probes.bodies)
     texts = {"PROBES": _FUTURE + "import ast\n" + "\n".join(map(inspect.getsource, functions))}
     for name, module in (("CONTINUED", continued), ("AROUND", around), ("EDITED", edited)):
         texts[name] = _OWN_IMPORTS.sub("", Path(module.__file__).read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from textagent_gym.domains.swe.grading.hidden.probes import WITNESS, rewritten
+from textagent_gym.domains.swe.grading.hidden.probes import WITNESS, is_witness, rewritten
 
 HOLE = ("?", "hole", "", None)
 """Words at a place where the mistaken code gives no answer."""
@@ -83,18 +83,13 @@ def _caught(statement: ast.stmt) -> list[ast.stmt]:
 
 def waits_for_exception(statement: ast.With) -> bool:
     """A block that waits for an exception, which must get there."""
-    return any(_is_witness(item.context_expr) for item in statement.items)
+    return any(is_witness(item.context_expr) for item in statement.items)
 
 
 def witness_calls(statement: ast.stmt) -> list[ast.Call]:
     """What a statement asks, in the order in which it stands there."""
-    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and _is_witness(node) and node.args]
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and is_witness(node) and node.args]
     return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
-
-
-def _is_witness(node: ast.expr) -> bool:
-    function = node.func if isinstance(node, ast.Call) else None
-    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == WITNESS
 
 
 def _missed(call: ast.Call) -> str:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from textagent_gym.domains.swe.grading.hidden.plain_expressions import is_builtin
-from textagent_gym.domains.swe.grading.hidden.probes import WITNESS, is_probe, rewritten
+from textagent_gym.domains.swe.grading.hidden.probes import is_probe, is_witness, rewritten
 
 Rewrite = Callable[[ast.expr], ast.expr]
 
@@ -242,7 +242,7 @@ class _Editor(ast.NodeTransformer):
             self._is_done = False
             node.body = [self.visit(statement) for statement in node.body]
             return node
-        if isinstance(node, ast.Call) and _is_witness(node):
+        if isinstance(node, ast.Call) and is_witness(node):
             assert isinstance(node.func, ast.Attribute)
             given = 2 if node.func.attr == "compare" else 1
             node.args[given:] = [self.visit(each) for each in node.args[given:]]
@@ -254,8 +254,3 @@ class _Editor(ast.NodeTransformer):
         changed = self._rewrite(node)
         self._is_done = self._is_done or changed is not node
         return changed
-
-
-def _is_witness(node: ast.Call) -> bool:
-    function = node.func
-    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == WITNESS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from textagent_gym.domains.swe.grading.hidden.probes import NAME, WITNESS
+from textagent_gym.domains.swe.grading.hidden.probes import NAME, is_witness
 
 Row = tuple[Any, ...]
 """Literals that stand together."""
@@ -54,19 +54,13 @@ def inputs(text: str) -> Inputs:
     of_site: dict[int, Row] = {}
     tables = []
     for node in (node for statement in body for node in ast.walk(statement)):
-        if isinstance(node, ast.Call) and _is_witness(node) and node.args and isinstance(node.args[0], ast.Constant):
+        if isinstance(node, ast.Call) and is_witness(node) and node.args and isinstance(node.args[0], ast.Constant):
             site = node.args[0].value
             of_site[site] = (*of_site.get(site, ()), *literals_below(*_seen(node)))  # type: ignore[index, arg-type]
         elif isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 1:
             tables.append(tuple(literals_below(element) for element in node.elts))
     prepared = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef) and node.name in PREPARATIONS]
     return Inputs(of_site, literals_below(*body), literals_below(*prepared), tuple(tables))
-
-
-def _is_witness(node: ast.Call) -> bool:
-    return (
-        isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == WITNESS
-    )
 
 
 def _seen(node: ast.Call) -> list[ast.AST]:
@@ -82,7 +76,7 @@ def literals_below(*nodes: ast.AST) -> Row:
     inner: list[Any] = []
 
     def collect(node: ast.AST, kept: list[Any]) -> None:
-        if isinstance(node, ast.Call) and _is_witness(node):
+        if isinstance(node, ast.Call) and is_witness(node):
             for part in _seen(node):
                 collect(part, kept)
             return

@@ -175,6 +175,12 @@ def is_probe(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name.startswith(NAME)
 
 
+def is_witness(node: ast.AST) -> bool:
+    """An expression calls the witness."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == WITNESS
+
+
 def _is_heading(node: ast.stmt) -> bool:
     """A docstring, or an import from the future, before which nothing may stand."""
     return (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) or (
