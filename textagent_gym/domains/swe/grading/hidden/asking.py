@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from textagent_gym.sandbox.base import Changes, Sandbox
 
 _EACH = 1.0  # Seconds for a probe.
 _EACH_EDITED = 0.3  # The same for one whose input is edited, which may make the code wait.
-_MOST_EDITED = 400  # Probes with edited input that are asked together; the first ones get all their edits.
 
 _Events = Sequence[tuple[Any, ...]]
 
@@ -115,7 +113,7 @@ class Asker:
         for name, changed in rewritten.items():
             for other, seen in zip(others, self.ask(like, changed, right=False), strict=True):
                 other[name] = seen
-        inputs = list(islice(_edited(texts, edits), _MOST_EDITED))
+        inputs = list(_edited(texts, edits))
         asked = [continued(text) for _, _, text in inputs]
         answers = self.ask(like, asked, right=False, each=_EACH_EDITED) if inputs else []
         for (number, name, _), seen in zip(inputs, answers, strict=True):

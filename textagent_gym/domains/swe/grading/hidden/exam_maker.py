@@ -26,6 +26,7 @@ from textagent_gym.sandbox.base import Changes, Sandbox
 
 _ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for; all mistakes of a task share it.
 _CANDIDATES = (60, 300)  # Variants that are tried for a test; the second number where the first is not enough.
+_MOST_EDITED = 1000  # Probes with edited input that are asked for the variants of a test.
 _WITH_FIXTURES = 12  # The same where pytest has to run each of them.
 _EDITED_WITH_FIXTURES = 2  # Tests whose input is edited, where pytest has to run each of them.
 _MOST_SOURCES = 4  # Tests whose variants are tried.
@@ -208,6 +209,8 @@ class Maker:
         asked = [
             (version, variant) for version, variant in asked if version.is_right(Seen(version.end, version.events))
         ]
+        # A forger may edit the input of each: one whose edits are not tried would seem harder than it is.
+        asked = asked[: _MOST_EDITED // max(1, len(self._edits))]
         if not asked:
             return []
         texts = [version.text for version, _ in asked]
