@@ -68,7 +68,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
             f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
             f"{method.smallest_group}"
         )
-    make_text_env(config.env, config.env_kwargs).close()  # Refused before a model is loaded or a folder made.
+    make_text_env(config.env, config.set, config.wrappers).close()  # Refused before a model is loaded or a folder made.
     keep_freed_memory()
     run = _Run(config, method)
     if run.iteration < config.iterations:
@@ -232,7 +232,9 @@ class _Run:
             max_action_tokens=config.max_action_tokens,
             temperature=config.temperature,
         )
-        pool = make_pool(env_maker(config.env, **config.env_kwargs), slots, config.pool, config.workers)
+        pool = make_pool(
+            env_maker(config.env, wrappers=config.wrappers, **config.set), slots, config.pool, config.workers
+        )
         return Collector(
             pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds
         )
