@@ -157,15 +157,8 @@ def make_curriculum(config: TrainerConfig) -> Curriculum:
     ladder = [Component(config.env, {**config.env_kwargs, **rung}) for rung in rungs]
     components = (*(ladder or [Component(config.env, config.env_kwargs)]), *components_of(config.mixture))
     names_of(components)
-    tasks = []
     for component in components:
-        env = make_text_env(component.env, component.kwargs)
-        try:
-            _check_contract(env, config, component.env)
-            if axes:
-                tasks.append(_ranked_tasks(env, axes, config, component.env))
-        finally:
-            env.close()
+        _check_component(component, config)
     return Curriculum(
         components,
         horizon=tuple(config.horizon),
@@ -173,43 +166,70 @@ def make_curriculum(config: TrainerConfig) -> Curriculum:
         levels=len(rungs) or (config.difficulty_levels if axes else 0),
         difficulty_schedule=difficulty_schedule(config),
         ladder=len(rungs),
-        tasks=tuple(tasks),
+        tasks=tuple(_ranked_tasks(component, axes, config) for component in components) if axes else (),
     )
 
 
 def names_of(components: Sequence[Component]) -> list[str]:
-    """A name per component: its id, with its settings where the id alone does not tell.
+    """A name per component: its id, and those of its settings that tell it from others of the same id.
 
     Raises:
         InvalidOptionError: two components are the same.
+
+    >>> names_of([Component("a/A-v0", {"rooms": 2, "hints": 1}), Component("a/A-v0", {"rooms": 4, "hints": 1})])
+    ['a/A-v0 rooms=2', 'a/A-v0 rooms=4']
     """
-    ids = Counter(component.env for component in components)
-    names = [
-        component.env
-        if ids[component.env] == 1
-        else " ".join([component.env, *(f"{name}={value}" for name, value in component.kwargs.items())])
-        for component in components
-    ]
+    names = []
+    for component in components:
+        others = [other.kwargs for other in components if other.env == component.env]
+        telling = [
+            f"{name}={value}"
+            for name, value in component.kwargs.items()
+            if any(name not in other or other[name] != value for other in others)
+        ]
+        names.append(" ".join([component.env, *telling]))
     for name, count in Counter(names).items():
         if count > 1:
             raise InvalidOptionError(f"mixture or difficulty names {name} twice; give it once, with a larger weight")
     return names
 
 
-def _check_contract(env: gymnasium.Env[str, str], config: TrainerConfig, name: str) -> None:
-    """Refuse an environment that would ignore what the curriculum asks of an episode."""
+def _check_component(component: Component, config: TrainerConfig) -> None:
+    """Refuse an environment that is not of text, or would ignore what the curriculum asks of an episode."""
+    env = make_text_env(component.env, component.kwargs)
+    follows = isinstance(env.unwrapped, TextEnv)
+    env.close()
     needed = {
         "horizon": "the option max_turns of reset" if config.horizon else "",
         "difficulty": "tasks whose complexity is measured" if split_difficulty(config.difficulty)[0] else "",
         "difficulty_success": "info['success']" if config.difficulty_success is not None else "",
     }
     for setting, what in needed.items():
-        if what and not isinstance(env.unwrapped, TextEnv):
-            raise InvalidOptionError(f"{setting} needs {what}, which {name} does not have: it is not a TextEnv")
+        if what and not follows:
+            raise InvalidOptionError(f"{setting} needs {what}, which {component.env} does not have: it is no TextEnv")
 
 
-def _ranked_tasks(env: gymnasium.Env[str, str], axes: Sequence[str], config: TrainerConfig, name: str) -> Indices:
+def _ranked_tasks(component: Component, axes: Sequence[str], config: TrainerConfig) -> Indices:
     """Indices of an environment's first tasks from the easiest to the hardest."""
+    env = make_text_env(component.env, component.kwargs)
+    try:
+        measured = _measure_tasks(env, component.env, config)
+    finally:
+        env.close()
+    for axis in axes:
+        values = {task[axis] for task in measured}
+        if None in values:
+            raise InvalidOptionError(f"difficulty={axis}: {component.env} does not measure it in all of its tasks")
+        if len(values) == 1:
+            raise InvalidOptionError(
+                f"difficulty={axis}: it is {values.pop()} in all of the first {len(measured)} tasks of "
+                f"{component.env}; take another axis, or settings per level, such as rooms=2 rooms=4"
+            )
+    return rank(measured, axes)
+
+
+def _measure_tasks(env: gymnasium.Env[str, str], name: str, config: TrainerConfig) -> Complexities:
+    """Complexity of each of an environment's first tasks."""
     player = env.unwrapped
     assert isinstance(player, TextEnv)
     sizes = (config.difficulty_tasks, player.num_tasks, player.tasks.size(player.split))
@@ -219,17 +239,7 @@ def _ranked_tasks(env: gymnasium.Env[str, str], axes: Sequence[str], config: Tra
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"Measuring {count} tasks of {name}", total=count)
         player.tasks.prepare(player.split, range(count), progress=lambda done: progress.update(bar, completed=done))
-        measured = [player.tasks.task(player.split, index).complexity.to_dict() for index in range(count)]
-    for axis in axes:
-        values = {task[axis] for task in measured}
-        if None in values:
-            raise InvalidOptionError(f"difficulty={axis}: {name} does not measure it in all of its tasks")
-        if len(values) == 1:
-            raise InvalidOptionError(
-                f"difficulty={axis}: it is {values.pop()} in all of the first {count} tasks of {name}; take another "
-                "axis, or settings per level, such as rooms=2 rooms=4"
-            )
-    return rank(measured, axes)
+        return [player.tasks.task(player.split, index).complexity.to_dict() for index in range(count)]
 
 
 def rank(measured: Complexities, axes: Sequence[str]) -> Indices:
