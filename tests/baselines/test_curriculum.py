@@ -121,7 +121,7 @@ def test_a_level_by_success_is_what_the_metrics_say_it_should_be(talker: Path, t
 
 @pytest.mark.slow
 def test_a_curriculum_killed_at_any_instant_resumes_along_the_same_curve(talker: Path, tmp_path: Path) -> None:
-    settings = "iterations=8, checkpoint_every=2, mixture=MIXTURE, horizon=(1, 2, 4), horizon_every=3, **LADDER"
+    settings = "iterations=6, checkpoint_every=2, mixture=MIXTURE, horizon=(1, 2, 4), horizon_every=2, **LADDER"
     grpo.run(eval(f"config(talker, tmp_path / 'whole', {settings})"))
     script = (
         "import sys, torch; torch.set_num_threads(1); sys.path.insert(0, sys.argv[3]);"
@@ -131,15 +131,15 @@ def test_a_curriculum_killed_at_any_instant_resumes_along_the_same_curve(talker:
     )
     out = tmp_path / "killed"
     command = [sys.executable, "-c", script, str(talker), str(out), str(ROOT / "tests" / "third_party" / "lights")]
-    for kills in (1, 4, 6):
+    for lines in (1, 4):
         process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
-        while not (out / "metrics.jsonl").exists() or len((out / "metrics.jsonl").read_text().splitlines()) < kills:
+        while not (out / "metrics.jsonl").exists() or len((out / "metrics.jsonl").read_text().splitlines()) < lines:
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    subprocess.run(command, cwd=ROOT, check=True, timeout=200, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert len({(line["max_turns"], line["level"]) for line in curve(out)}) >= 4
+    subprocess.run(command, cwd=ROOT, check=True, timeout=400, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert len({(line["max_turns"], line["level"]) for line in curve(out)}) >= 3
     assert curve(out) == curve(tmp_path / "whole")
 
 
