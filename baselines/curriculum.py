@@ -29,7 +29,8 @@ from baselines.rollout.pool import MakeEnv, make_text_env
 from baselines.schedule import Schedule, difficulty_schedule, horizon_schedule, split_difficulty
 from textagent_gym import TextEnv
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.vector import env_maker
+from textagent_gym.knobs import read_settings
+from textagent_gym.vector import Wrap, env_maker
 
 if TYPE_CHECKING:
     from baselines.config import TrainerConfig
@@ -63,6 +64,7 @@ class Curriculum:
         difficulty_schedule: schedule of the level of difficulty.
         ladder: number of components that are levels of difficulty of one environment, which share its weight.
         tasks: indices of each component's tasks from the easiest to the hardest; empty where levels are not of tasks.
+        wrappers: wrappers around every environment, from the inside out.
     """
 
     components: tuple[Component, ...]
@@ -72,6 +74,7 @@ class Curriculum:
     difficulty_schedule: Schedule
     ladder: int
     tasks: tuple[Indices, ...]
+    wrappers: tuple[Wrap, ...] = ()
 
     def stage(self, successes: Sequence[float]) -> Stage:
         """The stage of the iteration that follows those with these success rates."""
@@ -141,7 +144,7 @@ class Curriculum:
     @property
     def make_env(self) -> MakeEnv:
         """Function that makes one place of the pool: the environment, or all of them as one."""
-        makers = [env_maker(component.env, **component.kwargs) for component in self.components]
+        makers = [env_maker(each.env, wrappers=self.wrappers, **each.kwargs) for each in self.components]
         return makers[0] if len(makers) == 1 else partial(MixedEnv, makers)
 
 
@@ -154,8 +157,8 @@ def make_curriculum(config: TrainerConfig) -> Curriculum:
         gymnasium.error.Error: there is no such id.
     """
     axes, rungs = split_difficulty(config.difficulty)
-    ladder = [Component(config.env, {**config.env_kwargs, **rung}) for rung in rungs]
-    components = (*(ladder or [Component(config.env, config.env_kwargs)]), *components_of(config.mixture))
+    ladder = [Component(config.env, {**config.set, **read_settings(config.env, rung, config.set)}) for rung in rungs]
+    components = (*(ladder or [Component(config.env, config.set)]), *components_of(config.mixture))
     names_of(components)
     for component in components:
         _check_component(component, config)
@@ -167,6 +170,7 @@ def make_curriculum(config: TrainerConfig) -> Curriculum:
         difficulty_schedule=difficulty_schedule(config),
         ladder=len(rungs),
         tasks=tuple(_ranked_tasks(component, axes, config) for component in components) if axes else (),
+        wrappers=config.wrappers,
     )
 
 
@@ -196,7 +200,7 @@ def names_of(components: Sequence[Component]) -> list[str]:
 
 def _check_component(component: Component, config: TrainerConfig) -> None:
     """Refuse an environment that is not of text, or would ignore what the curriculum asks of an episode."""
-    env = make_text_env(component.env, component.kwargs)
+    env = make_text_env(component.env, component.kwargs, config.wrappers)
     follows = isinstance(env.unwrapped, TextEnv)
     env.close()
     needed = {
@@ -211,7 +215,7 @@ def _check_component(component: Component, config: TrainerConfig) -> None:
 
 def _ranked_tasks(component: Component, axes: Sequence[str], config: TrainerConfig) -> Indices:
     """Indices of an environment's first tasks from the easiest to the hardest."""
-    env = make_text_env(component.env, component.kwargs)
+    env = make_text_env(component.env, component.kwargs, config.wrappers)
     try:
         measured = _measure_tasks(env, component.env, config)
     finally:

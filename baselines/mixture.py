@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.knobs import read_settings, split_settings
 
 Entry = dict[str, Any]
 """One environment of a mixture as it is spelled in a recipe: `env`, and where wanted `set` and `weight`."""
+
+_EXAMPLE = "textagent/ALFWorld-v0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +39,28 @@ def parse_mixture(words: Sequence[str]) -> list[Entry]:
 
     Raises:
         InvalidOptionError: a setting stands before the first id, or cannot be read.
+        gymnasium.error.Error: there is no such id.
 
     >>> parse_mixture(["textagent/ALFWorld-v0=0.5", "receptacles=5", "textagent/TextWorldSimple-v0"])
     ... # doctest: +NORMALIZE_WHITESPACE
     [{'env': 'textagent/ALFWorld-v0', 'set': {'receptacles': 5}, 'weight': 0.5},
      {'env': 'textagent/TextWorldSimple-v0', 'set': {}, 'weight': 1.0}]
     """
-    from textagent_gym.knobs import parse_settings
-
     parts: list[tuple[str, list[str]]] = []
     for word in words:
         if word.partition("=")[0].isidentifier() and "=" in word:
             if not parts:
-                raise InvalidOptionError(f"mixture begins with the id of an environment, got {word!r}")
+                raise InvalidOptionError(
+                    f"mixture begins with the id of an environment, such as {_EXAMPLE}, got {word!r}"
+                )
             parts[-1][1].append(word)
         else:
             parts.append((word, []))
     entries = []
     for word, settings in parts:
         env, _, weight = word.partition("=")
-        entries.append({"env": env, "set": parse_settings(tuple(settings)), "weight": _number(weight or "1", word)})
+        kwargs = read_settings(env, split_settings(settings))
+        entries.append({"env": env, "set": kwargs, "weight": _number(weight or "1", word)})
     return entries
 
 

@@ -9,10 +9,10 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.knobs import AXES, parse_settings
+from textagent_gym.knobs import AXES, split_settings
 
 if TYPE_CHECKING:
     from baselines.config import TrainerConfig
@@ -79,8 +79,8 @@ class BySuccess:
         return level
 
 
-def split_difficulty(words: Sequence[str]) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
-    """The axes that tasks are ranked on, or the settings of each level: one of them is empty, or both are.
+def split_difficulty(words: Sequence[str]) -> tuple[tuple[str, ...], list[dict[str, str]]]:
+    """The axes that tasks are ranked on, or the texts of the settings of each level: one of them is empty, or both are.
 
     Raises:
         InvalidOptionError: the words are neither axes nor settings.
@@ -88,14 +88,14 @@ def split_difficulty(words: Sequence[str]) -> tuple[tuple[str, ...], list[dict[s
     >>> split_difficulty(["solution_length", "state_size"])
     (('solution_length', 'state_size'), [])
     >>> split_difficulty(["rooms=2", "rooms=4,objects=6"])
-    ((), [{'rooms': 2}, {'rooms': 4, 'objects': 6}])
+    ((), [{'rooms': '2'}, {'rooms': '4', 'objects': '6'}])
     """
     if not isinstance(words, str):
         if all(word in AXES for word in words) and len(set(words)) == len(words):
             return tuple(words), []
         if all(isinstance(word, str) and "=" in word for word in words):
             # A comma before "name=" begins another setting; others belong to a value, such as [1,2].
-            return (), [parse_settings(tuple(re.split(r",(?=[A-Za-z_]\w*=)", word))) for word in words]
+            return (), [split_settings(re.split(r",(?=[A-Za-z_]\w*=)", word)) for word in words]
     raise InvalidOptionError(
         f"difficulty must be different axes ({', '.join(AXES)}) or settings per level, such as rooms=2 rooms=4; "
         f"got {words!r}"

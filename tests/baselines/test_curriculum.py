@@ -51,7 +51,7 @@ def echo() -> None:
 def talker(tiny: Path, demos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A policy that knows how to speak of switches, and not yet which one to press."""
     out = tmp_path_factory.mktemp("talker") / "sft"
-    sft.train(sft.Config(model=str(tiny), demos=demos, out=out, epochs=8, batch_size=8, learning_rate=5e-3))
+    sft.run(sft.Config(model=str(tiny), demos=demos, out=out, epochs=8, batch_size=8, learning_rate=5e-3))
     return out
 
 
@@ -60,7 +60,7 @@ def config(model: Path, out: Path, **changes: Any) -> grpo.Config:
         model=str(model),
         out=out,
         env=ENV,
-        env_kwargs={"switches": 2, "num_tasks": 8},
+        set={"switches": 2, "num_tasks": 8},
         iterations=4,
         groups=4,
         group_size=4,
@@ -88,7 +88,7 @@ def play(settings: grpo.Config) -> list[Trajectory]:
 
 
 def test_the_turn_budget_grows_on_one_pool(tiny: Path, tmp_path: Path) -> None:
-    settings = config(tiny, tmp_path, horizon=(1, 3), horizon_every=2, env_kwargs={"switches": 2, "max_turns": 50})
+    settings = config(tiny, tmp_path, horizon=(1, 3), horizon_every=2, set={"switches": 2, "max_turns": 50})
     grpo.run(settings)
     metrics = curve(tmp_path)
     assert [line["max_turns"] for line in metrics] == [1, 1, 3, 3]
@@ -188,7 +188,7 @@ def test_only_easy_tasks_are_played_at_first(tiny: Path, tmp_path: Path) -> None
         tmp_path,
         groups=40,
         group_size=2,
-        env_kwargs={"switches": 5, "max_turns": 1},
+        set={"switches": 5, "max_turns": 1},
         difficulty=("solution_length",),
         difficulty_levels=3,
         difficulty_tasks=30,
@@ -207,7 +207,7 @@ def test_only_easy_tasks_are_played_at_first(tiny: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"env": "echo/Echo-v0", "env_kwargs": {}, "horizon": (5,)}, "horizon needs the option max_turns .* echo/Echo"),
+        ({"env": "echo/Echo-v0", "set": {}, "horizon": (5,)}, "horizon needs the option max_turns .* echo/Echo"),
         ({"mixture": [{"env": "echo/Echo-v0"}], "horizon": (5,)}, "horizon needs the option max_turns .* echo/Echo"),
         ({"mixture": [{"env": "echo/Echo-v0"}], **LADDER}, r"difficulty_success needs info\['success'\], .* echo/Echo"),
         (
