@@ -67,7 +67,7 @@ class Demos(ChosenTasks):
                         lines.append(json.dumps(demo) + "\n")
                     done(index + 1)
         except KeyboardInterrupt:
-            kept = sum(1 for _ in open(part, encoding="utf-8"))
+            kept = part.read_text(encoding="utf-8").count("\n")
             message = f"Stopped: {kept} of {count} demonstrations are kept; the same command goes on."
             raise KeyboardInterrupt(message) from None
         finally:
