@@ -95,14 +95,14 @@ class Curriculum:
         dealt = deal(self.weights(stage.level), groups, int(rng.integers(2**31)))
         options: list[dict[str, Any] | None] = []
         for component in dealt.tolist():
-            of_group: dict[str, Any] = {}
+            chosen: dict[str, Any] = {}
             if len(self.components) > 1:
-                of_group["component"] = component
+                chosen["component"] = component
             if self.tasks:
-                of_group["task_index"] = int(rng.choice(self.tasks_of(component, stage.level)))
+                chosen["task_index"] = int(rng.choice(self.tasks_of(component, stage.level)))
             if stage.max_turns is not None:
-                of_group["max_turns"] = stage.max_turns
-            options.append(of_group or None)
+                chosen["max_turns"] = stage.max_turns
+            options.append(chosen or None)
         return options
 
     def weights(self, level: int) -> list[float]:

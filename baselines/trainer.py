@@ -156,10 +156,10 @@ def episode_requests(
         EpisodeRequest(
             group,
             seed=int(seed),
-            options=of_group,
+            options=chosen,
             sampling_seed=stream_seed(config, iteration, Stream.SAMPLING, group * config.group_size + member),
         )
-        for group, seed, of_group in zip(groups, seeds[groups.start :], options, strict=True)
+        for group, seed, chosen in zip(groups, seeds[groups.start :], options, strict=True)
         for member in range(config.group_size)
     ]
 

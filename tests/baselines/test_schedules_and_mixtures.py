@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baselines import grpo
+from baselines.command_line import read_config
 from baselines.curriculum import Curriculum, rank
 from baselines.mixture import Component, components_of, deal, parse_mixture, spell_mixture
 from baselines.schedule import BySuccess, Stepwise
@@ -174,6 +175,20 @@ def test_curricula_come_from_the_command_line() -> None:
     assert config.difficulty == ("switches=1", "switches=3,turn_penalty=0.1")
     plain = tyro.cli(grpo.Config, args=line.split()[:6])
     assert (plain.mixture, plain.horizon, plain.difficulty) == ([], (), ())
+
+
+def test_curricula_come_from_a_recipe_that_the_command_line_overrides(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "model: m\nout: o\nenv: lights/Lights-v0\nhorizon: [5, 10]\nhorizon_every: 3\ndifficulty: [state_size]\n"
+        "difficulty_success: 0.5\nmixture:\n  - {env: lights/Lights-v0, set: {switches: 2}, weight: 2}\n"
+    )
+    config = read_config(grpo.Config, ["--config", str(recipe)])
+    assert config.mixture == [{"env": "lights/Lights-v0", "set": {"switches": 2}, "weight": 2}]
+    assert (config.horizon, config.difficulty) == ((5, 10), ("state_size",))
+    other = read_config(grpo.Config, ["--config", str(recipe), "--horizon", "7", "8", "--mixture", "lights/Lights-v0"])
+    assert other.horizon == (7, 8)
+    assert other.mixture == [{"env": "lights/Lights-v0", "set": {}, "weight": 1.0}]
 
 
 @pytest.mark.parametrize(
