@@ -87,9 +87,10 @@ def play(settings: grpo.Config) -> list[Trajectory]:
         collector.close()
 
 
-def test_the_turn_budget_grows_on_one_pool(tiny: Path, tmp_path: Path) -> None:
-    settings = config(tiny, tmp_path, horizon=(1, 3), horizon_every=2, set={"switches": 2, "max_turns": 50})
-    grpo.run(settings)
+def test_the_turn_budget_grows_also_in_a_run_that_resumes(tiny: Path, tmp_path: Path) -> None:
+    for iterations in (1, 4):
+        kwargs = {"switches": 2, "max_turns": 50}
+        grpo.run(config(tiny, tmp_path, iterations=iterations, horizon=(1, 3), horizon_every=2, set=kwargs))
     metrics = curve(tmp_path)
     assert [line["max_turns"] for line in metrics] == [1, 1, 3, 3]
     # A policy of random weights solves nothing: its episodes last as long as they may.
@@ -225,7 +226,7 @@ def test_only_easy_tasks_are_played_at_first(tiny: Path, tmp_path: Path) -> None
         ({"difficulty": ("switches=2", "switches=7"), "difficulty_every": 1}, "switches must be .* from 1 to 6, got 7"),
         ({"difficulty": ("lamps=2", "lamps=3"), "difficulty_every": 1}, "'lamps' is not an option of Lights"),
         ({"mixture": [{"env": "FrozenLake-v1"}]}, "FrozenLake-v1 is not a text environment"),
-        ({"mixture": [{"env": ENV, "set": {"switches": 2, "num_tasks": 8}}]}, "names lights/Lights-v0 .* twice"),
+        ({"mixture": [{"env": ENV, "set": {"switches": 2, "num_tasks": 8}}]}, "names lights/Lights-v0 twice"),
     ],
 )
 def test_what_cannot_be_played_is_refused_before_a_model_is_loaded(
