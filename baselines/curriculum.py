@@ -5,7 +5,7 @@
                                    metrics.jsonl                        task_index   task of the level
                                                                         max_turns    turn budget
 
-All of it is a function of the settings, the iteration and the success rates, so every process chooses equally, and a
+The options follow from the settings, the iteration and the success rates alone, so every process chooses equally, and a
 run that resumes plays what it would have played.
 """
 
