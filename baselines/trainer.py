@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,15 @@ from torch.optim.lr_scheduler import LinearLR
 
 from baselines.advantages import GroupTooSmallError
 from baselines.allocator import keep_freed_memory
+from baselines.branching import branch_requests, with_values
+from baselines.capabilities import check_environment, env_kwargs_of
 from baselines.chat import chat_of
 from baselines.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.config import HARMLESS, TrainerConfig
 from baselines.critic import load_critic
 from baselines.method import Method
 from baselines.models import load_policy
-from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool, make_text_env
+from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
 from baselines.run_folder import append_metrics, claim_folder, drop_metrics_after
 from baselines.trajectory import Trajectory
 from baselines.update import Learner, update, useful_groups
@@ -47,6 +50,7 @@ class Stream(IntEnum):
     TASKS = 0
     SAMPLING = 1
     ORDER = 2
+    BRANCHES = 3
 
 
 def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
@@ -68,7 +72,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
             f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
             f"{method.smallest_group}"
         )
-    make_text_env(config.env, config.env_kwargs).close()  # Refused before a model is loaded or a folder made.
+    check_environment(config, method)  # Refused before a model is loaded or a folder made.
     keep_freed_memory()
     run = _Run(config, method)
     if run.iteration < config.iterations:
@@ -88,7 +92,8 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     run.learner.policy.eval()
     run.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
     collection = _collect(run, collector)
-    summary = _summary(collection, iteration)
+    collection, branch_steps = _value(run, collector, collection)
+    summary = _summary(collection, iteration, branch_steps)
     collected = time.perf_counter()
     run.learner.policy.train()
     metrics = update(
@@ -130,6 +135,18 @@ def _collect(run: _Run, collector: Collector) -> Collection:
     return collection
 
 
+def _value(run: _Run, collector: Collector, collection: Collection) -> tuple[Collection, int]:
+    """This process's episodes, with the values of their states if the method asks for branches, and their env steps."""
+    if not run.method.branches:
+        return collection, 0
+
+    def seed_of(episode: int, turn: int, branch: int) -> int:
+        return stream_seed(run.config, run.iteration, Stream.BRANCHES, episode, turn, branch)
+
+    branched = collector.collect(branch_requests(collection.trajectories, run.method.branches, seed_of))
+    return with_values(collection, branched), sum(len(branch.turns) for branch in branched.trajectories)
+
+
 def episode_requests(config: TrainerConfig, iteration: int, groups: range | None = None) -> list[EpisodeRequest]:
     """The episodes of one iteration, over all processes: equal seeds within a group, so that they begin equally.
 
@@ -157,14 +174,15 @@ def stream_seed(config: TrainerConfig, iteration: int, stream: Stream, *path: in
     return int(np.random.SeedSequence((config.seed, iteration, stream, *path)).generate_state(1)[0])
 
 
-def _summary(collection: Collection, iteration: int) -> dict[str, float]:
-    """Metrics of the episodes of all processes.
+def _summary(collection: Collection, iteration: int, branch_steps: int) -> dict[str, float]:
+    """Metrics of the episodes of all processes; `env_steps` are those of their branches too.
 
     Raises:
         WorldBrokenError: there are none.
     """
     mine = [_measure(trajectory) for trajectory in collection.trajectories]
     played: list[dict[str, Any]] = gather_object(mine)
+    branches: list[int] = gather_object([branch_steps])
     reasons: list[str] = gather_object([episode.reason for episode in collection.broken])
     if not played:
         raise WorldBrokenError(f"no episode of iteration {iteration + 1} could be played: {reasons[0]}")
@@ -178,6 +196,7 @@ def _summary(collection: Collection, iteration: int) -> dict[str, float]:
         **({"success": float(np.mean(successes))} if successes else {}),
         **({"score": float(np.mean(scores))} if scores else {}),
         "turns": float(np.mean([episode["turns"] for episode in played])),
+        "env_steps": sum(episode["turns"] for episode in played) + sum(branches),
         "action_tokens": tokens,
         "entropy_estimate": -sum(episode["log_prob"] for episode in played) / tokens,
     }
@@ -224,7 +243,8 @@ class _Run:
     def make_collector(self) -> Collector:
         """The environments of this process and the generator of their actions."""
         config = self.config
-        slots = max(1, min(config.slots, len(self.my_requests(range(config.groups)))))
+        episodes = len(self.my_requests(range(config.groups))) * max(1, self.method.branches)
+        slots = max(1, min(config.slots, episodes))
         self.generator = TransformersGenerator(
             self.accelerator.unwrap_model(self.learner.policy),
             self.chat.end_id,
@@ -232,7 +252,8 @@ class _Run:
             max_action_tokens=config.max_action_tokens,
             temperature=config.temperature,
         )
-        pool = make_pool(env_maker(config.env, **config.env_kwargs), slots, config.pool, config.workers)
+        make_env = env_maker(config.env, **env_kwargs_of(config, self.method))
+        pool = make_pool(make_env, slots, config.pool, config.workers)
         return Collector(
             pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds
         )
@@ -240,6 +261,8 @@ class _Run:
     def my_requests(self, groups: range) -> list[EpisodeRequest]:
         """This process's share of the episodes of some groups: neighbours, so that groups stay together."""
         requests = episode_requests(self.config, self.iteration, groups)
+        if self.method.branches:
+            requests = [replace(request, saves=True) for request in requests]
         processes, process = self.accelerator.num_processes, self.accelerator.process_index
         return requests[process * len(requests) // processes : (process + 1) * len(requests) // processes]
 

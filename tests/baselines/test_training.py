@@ -221,7 +221,11 @@ def test_the_environments_arguments_come_from_the_command_line(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "module", ["baselines.ppo", "baselines.grpo", "baselines.rloo", "baselines.reinforce_pp", "baselines.sft"]
+    "module",
+    [
+        *("baselines.ppo", "baselines.grpo", "baselines.gigpo", "baselines.vineppo", "baselines.rloo"),
+        *("baselines.reinforce_pp", "baselines.sft"),
+    ],
 )
 def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: str) -> None:
     script = (

@@ -1,0 +1,61 @@
+"""What a method needs of an environment beside text, asked before a model is loaded or a folder made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
+
+from baselines.config import TrainerConfig
+from baselines.method import Method
+from baselines.rollout import make_text_env
+from textagent_gym import TextEnv
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.wrappers import TextWrapper
+
+_STATE = "state_key"  # How `infos` names the key of the exact state.
+
+
+def env_kwargs_of(config: TrainerConfig, method: Method) -> dict[str, Any]:
+    """The environment's keyword arguments, with the infos that the method reads."""
+    if method.states != "world":
+        return dict(config.env_kwargs)
+    infos = config.env_kwargs.get("infos") or ()
+    return {**config.env_kwargs, "infos": (*infos, _STATE)}
+
+
+def check_environment(config: TrainerConfig, method: Method) -> None:
+    """Refuse an environment that cannot do what the method needs.
+
+    Raises:
+        InvalidOptionError: its observations or its actions are not text, it does not tell its state, or it cannot save
+            its moments.
+    """
+    env = make_text_env(config.env, config.env_kwargs)
+    try:
+        if method.states == "world" and not _supports(env.unwrapped, _STATE):
+            name = type(env.unwrapped).__name__
+            raise InvalidOptionError(
+                f"state='world' needs an environment that tells its state, and {name} does not; "
+                "with state='observation' equal texts are taken for equal states"
+            )
+        if method.branches:
+            _check_snapshots(env, method.branches)
+    finally:
+        env.close()
+
+
+def _check_snapshots(env: gymnasium.Env[Any, Any], branches: int) -> None:
+    """Refuse an environment whose moments cannot be saved with all that is wrapped around it."""
+    layer = env
+    while isinstance(layer, TextWrapper | OrderEnforcing | PassiveEnvChecker):
+        layer = layer.env
+    if not _supports(layer, "snapshot"):
+        raise InvalidOptionError(
+            f"branches={branches} needs snapshots of the environment, and {type(layer).__name__} has none"
+        )
+
+
+def _supports(env: gymnasium.Env[Any, Any], ability: str) -> bool:
+    return isinstance(env, TextEnv) and ability in env.supports
