@@ -20,19 +20,19 @@ _STATE = "state_key"  # How `infos` names the key of the exact state.
 def env_kwargs_of(config: TrainerConfig, method: Method) -> dict[str, Any]:
     """The environment's keyword arguments, with the infos that the method reads."""
     if method.states != "world":
-        return dict(config.env_kwargs)
-    infos = config.env_kwargs.get("infos") or ()
-    return {**config.env_kwargs, "infos": (*infos, _STATE)}
+        return config.set
+    return {**config.set, "infos": (*(config.set.get("infos") or ()), _STATE)}
 
 
 def check_environment(config: TrainerConfig, method: Method) -> None:
     """Refuse an environment that cannot do what the method needs.
 
     Raises:
-        InvalidOptionError: its observations or its actions are not text, it does not tell its state, or it cannot save
-            its moments.
+        InvalidOptionError: its observations or its actions are not text, it does not take the keyword arguments, it
+            does not tell its state, or it cannot save its moments.
+        gymnasium.error.Error: there is no such id.
     """
-    env = make_text_env(config.env, config.env_kwargs)
+    env = make_text_env(config.env, config.set, config.wrappers)
     try:
         if method.states == "world" and not _supports(env.unwrapped, _STATE):
             name = type(env.unwrapped).__name__

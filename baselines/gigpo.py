@@ -1,7 +1,7 @@
 """Multi-turn GiGPO: episodes are compared with their group, and turns with other turns taken in the same state.
 
     python -m baselines.gigpo --model runs/sft --out runs/gigpo --env textagent/TextWorld-w2-o3-q4-v0 \\
-        --env-kwargs num_tasks=100 reward_density=dense
+        --set num_tasks=100 reward_density=dense
 
 In the order of Feng et al., 2025 (arXiv 2505.10978), section 4:
 
@@ -70,10 +70,5 @@ def method(config: Config) -> Method:
 run = train_with(method)
 
 
-def main() -> None:
-    """Command line."""
-    run_from_terminal(Config, run)
-
-
 if __name__ == "__main__":
-    main()
+    run_from_terminal(Config, run)

@@ -252,7 +252,7 @@ class _Run:
             max_action_tokens=config.max_action_tokens,
             temperature=config.temperature,
         )
-        make_env = env_maker(config.env, **env_kwargs_of(config, self.method))
+        make_env = env_maker(config.env, wrappers=config.wrappers, **env_kwargs_of(config, self.method))
         pool = make_pool(make_env, slots, config.pool, config.workers)
         return Collector(
             pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds

@@ -1,7 +1,7 @@
 """VinePPO: PPO whose values are measured, not learned, by playing on from the saved states of an episode.
 
     python -m baselines.vineppo --model runs/sft --out runs/vineppo --env textagent/TextWorld-w2-o3-q4-v0 \\
-        --env-kwargs num_tasks=100 reward_density=dense
+        --set num_tasks=100 reward_density=dense
 
 In the order of Kazemnejad et al., 2024 (arXiv 2410.01679), section 4, with the turns of an episode in the place of the
 steps of a proof:
@@ -65,10 +65,5 @@ def method(config: Config) -> Method:
 run = train_with(method)
 
 
-def main() -> None:
-    """Command line."""
-    run_from_terminal(Config, run)
-
-
 if __name__ == "__main__":
-    main()
+    run_from_terminal(Config, run)

@@ -67,7 +67,7 @@ def speaking_policy(folder: Path) -> Path:
     config = sft.Config(
         model=str(folder / "tiny"), demos=file, out=folder / "sft", epochs=6, batch_size=8, learning_rate=5e-3
     )
-    sft.train(config)
+    sft.run(config)
     return folder / "sft"
 
 
@@ -87,7 +87,7 @@ def curve(method: str, policy: Path, out: Path, steps: int, seed: int) -> list[t
     config = module.Config(
         model=str(policy),
         env=ENV,
-        env_kwargs={"switches": SWITCHES, "max_turns": "2x", "split": "train"},
+        set={"switches": SWITCHES, "max_turns": "2x", "split": "train"},
         out=out,
         iterations=steps,
         slots=32,

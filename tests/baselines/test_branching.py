@@ -179,7 +179,7 @@ def settings(module: Any, tiny: Path, out: Path, **changes: Any) -> Any:
     basis = {
         "model": str(tiny),
         "env": "lights/Lights-v0",
-        "env_kwargs": {**WORLD, "reward_density": "dense", "turn_penalty": 0.1},
+        "set": {**WORLD, "reward_density": "dense", "turn_penalty": 0.1},
         "out": out,
         "iterations": 3,
         "groups": 2,
