@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -35,7 +35,7 @@ from baselines.rollout import (
 )
 from baselines.rollouts import Rollouts
 from baselines.trajectory import Trajectory
-from textagent_gym import TextEnv
+from textagent_gym import Outcome, TextEnv
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.vector import env_maker
 
@@ -175,11 +175,36 @@ def test_an_episode_whose_value_cannot_be_told_counts_as_broken(tiny: Path) -> N
         assert all(turn.value is not None for turn in trajectory.turns)
 
 
+class Guessing(LightsEnv):
+    """Every word presses some switch, so that a policy that has learned nothing earns something."""
+
+    def _act(self, action: str) -> Outcome:
+        return super()._act(ACTIONS[sum(map(ord, action)) % len(COLOURS)])
+
+
+class Mute(LightsEnv):
+    """A world that neither tells its state nor saves it."""
+
+    deterministic = False
+    _state_key = TextEnv._state_key
+    _snapshot = TextEnv._snapshot
+
+
+@pytest.fixture(autouse=True)
+def worlds() -> Iterator[None]:
+    gymnasium.register("tests/Guessing-v0", entry_point=Guessing)
+    gymnasium.register("tests/Mute-v0", entry_point=Mute)
+    gymnasium.register("tests/Limited-v0", entry_point=LightsEnv, max_episode_steps=3)
+    yield
+    for name in ("Guessing", "Mute", "Limited"):
+        del gymnasium.registry[f"tests/{name}-v0"]
+
+
 def settings(module: Any, tiny: Path, out: Path, **changes: Any) -> Any:
     basis = {
         "model": str(tiny),
-        "env": "lights/Lights-v0",
-        "set": {**WORLD, "reward_density": "dense", "turn_penalty": 0.1},
+        "env": "tests/Guessing-v0",
+        "set": {**WORLD, "reward_density": "dense"},
         "out": out,
         "iterations": 3,
         "groups": 2,
@@ -224,7 +249,7 @@ def test_every_step_of_an_environment_is_counted(
     metrics = curve(tmp_path)
     assert sum(row["env_steps"] for row in metrics) == steps["all"]
     played = sum(row["episodes"] * row["turns"] for row in metrics)
-    assert (steps["all"] > 3 * played) if module is vineppo else (steps["all"] == pytest.approx(played))
+    assert (steps["all"] > 2 * played) if module is vineppo else (steps["all"] == pytest.approx(played))
 
 
 def test_the_advantage_of_a_turn_is_its_reward_and_what_the_value_rises(tiny: Path, tmp_path: Path) -> None:
@@ -239,6 +264,7 @@ def test_the_advantage_of_a_turn_is_its_reward_and_what_the_value_rises(tiny: Pa
     trainer.train(config, replace(method, advantages=advantages))
     [(rollouts, credit)] = seen
     assert rollouts.values is not None
+    assert np.unique(credit.advantages.round(6)).size >= 4
     for row, length in enumerate(rollouts.lengths):
         values = [*rollouts.values[row, :length], 0.0]
         for step in range(length):
@@ -246,27 +272,13 @@ def test_the_advantage_of_a_turn_is_its_reward_and_what_the_value_rises(tiny: Pa
             assert credit.advantages[row, step] == pytest.approx(expected)
 
 
-class Mute(LightsEnv):
-    """A world that neither tells its state nor saves it."""
-
-    deterministic = False
-    _state_key = TextEnv._state_key
-    _snapshot = TextEnv._snapshot
-
-
 def test_worlds_that_lack_what_a_method_needs_are_refused(tiny: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    gymnasium.register("tests/Mute-v0", entry_point=Mute)
-    gymnasium.register("tests/Limited-v0", entry_point=LightsEnv, max_episode_steps=3)
-    try:
-        with pytest.raises(InvalidOptionError, match=r"state='world' needs .* Mute does not; .*state='observation'"):
-            gigpo.run(settings(gigpo, tiny, out, env="tests/Mute-v0"))
-        with pytest.raises(InvalidOptionError, match=r"branches=4 needs snapshots .* Mute has none"):
-            vineppo.run(settings(vineppo, tiny, out, env="tests/Mute-v0"))
-        with pytest.raises(InvalidOptionError, match=r"branches=4 needs snapshots .* TimeLimit has none"):
-            vineppo.run(settings(vineppo, tiny, out, env="tests/Limited-v0"))
-        assert not out.exists()
-        gigpo.run(settings(gigpo, tiny, out, env="tests/Mute-v0", state="observation", iterations=1))
-    finally:
-        for name in ("tests/Mute-v0", "tests/Limited-v0"):
-            del gymnasium.registry[name]
+    with pytest.raises(InvalidOptionError, match=r"state='world' needs .* Mute does not; .*state='observation'"):
+        gigpo.run(settings(gigpo, tiny, out, env="tests/Mute-v0"))
+    with pytest.raises(InvalidOptionError, match=r"branches=4 needs snapshots .* Mute has none"):
+        vineppo.run(settings(vineppo, tiny, out, env="tests/Mute-v0"))
+    with pytest.raises(InvalidOptionError, match=r"branches=4 needs snapshots .* TimeLimit has none"):
+        vineppo.run(settings(vineppo, tiny, out, env="tests/Limited-v0"))
+    assert not out.exists()
+    gigpo.run(settings(gigpo, tiny, out, env="tests/Mute-v0", state="observation", iterations=1))
