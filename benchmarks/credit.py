@@ -26,7 +26,7 @@ from rich.table import Table
 from baselines.command_line import let_waiting_threads_sleep
 
 LIGHTS = Path(__file__).parents[1] / "tests" / "third_party" / "lights"
-ENV, SWITCHES, DEMOS = "lights/Lights-v0", 3, 30
+ENV, SWITCHES, DEMOS = "lights/Lights-v0", 3, 60
 PARTS = 3  # Parts of the budget, each a column of the table.
 SIZES: dict[str, dict[str, int]] = {
     "grpo": {"groups": 4, "group_size": 8},
@@ -65,7 +65,7 @@ def speaking_policy(folder: Path) -> Path:
     texts = [message["content"] for demo in demos for message in demo["messages"]]
     make_tiny_policy(folder / "tiny", texts, hidden=32, layers=2, heads=2)
     config = sft.Config(
-        model=str(folder / "tiny"), demos=file, out=folder / "sft", epochs=6, batch_size=8, learning_rate=5e-3
+        model=str(folder / "tiny"), demos=file, out=folder / "sft", epochs=15, batch_size=8, learning_rate=5e-3
     )
     sft.run(config)
     return folder / "sft"
