@@ -27,9 +27,14 @@ KLEstimator = Literal["k1", "k2", "k3"]
 """Estimator of the divergence from the first policy in the loss; see `losses.kl_estimate`."""
 
 HARMLESS = frozenset(
-    {"iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"}
+    {
+        *("iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"),
+        *("eval_every", "eval_tasks", "eval_split", "eval_episodes", "eval_temperature", "eval_max_action_tokens"),
+        "eval_set",
+    }
 )
-"""Names of the settings that may change when a run resumes: they decide about time and memory, not about the curve."""
+"""Names of the settings that may change when a run resumes: they decide about time, memory and
+what is evaluated, not about the curve."""
 
 
 EnvSettings = Annotated[
@@ -109,15 +114,32 @@ class TrainerConfig:
     """Number of iterations between two checkpoints."""
     seed: int = 0
     """Seed of the tasks, the sampling and the order of the updates."""
+    eval_every: int = 0
+    """Number of iterations between two evaluations on held-out tasks, the first one before training; 0 for none."""
+    eval_tasks: int = 100
+    """Number of tasks per evaluation, from the first one of the split; fewer where the split has fewer."""
+    eval_split: str | None = None
+    """Split of these tasks; by default "test", or another held-out one if there is no test split."""
+    eval_episodes: int = 1
+    """Number of episodes per task of an evaluation."""
+    eval_temperature: float | None = None
+    """Sampling temperature in evaluations; by default that of training."""
+    eval_max_action_tokens: int | None = None
+    """Largest number of tokens per action in evaluations; by default that of training."""
+    eval_set: EnvSettings = field(default_factory=dict)
+    """Keyword arguments of the environment that are different in evaluations, such as max_turns=50."""
 
     def __post_init__(self) -> None:
         at_least_one = ("groups", "group_size", "slots", "max_action_tokens", "epochs", "minibatches", "microbatch")
-        for name in (*at_least_one, "checkpoint_every"):
+        for name in (*at_least_one, "checkpoint_every", "eval_tasks", "eval_episodes"):
             check_at_least(name, getattr(self, name), 1)
-        for name in ("iterations", "temperature", "learning_rate", "warmup", "patience", "seed"):
+        for name in ("iterations", "temperature", "learning_rate", "warmup", "patience", "seed", "eval_every"):
             check_at_least(name, getattr(self, name), 0)
-        if self.workers is not None:
-            check_at_least("workers", self.workers, 1)
+        for name, low in (("workers", 1), ("eval_temperature", 0), ("eval_max_action_tokens", 1)):
+            if getattr(self, name) is not None:
+                check_at_least(name, getattr(self, name), low)
+        if "split" in self.eval_set:
+            raise InvalidOptionError(f"eval_set holds split={self.eval_set['split']}: give it as eval_split")
         for name in ("max_gradient", "answer_seconds"):
             if not getattr(self, name) > 0:
                 raise InvalidOptionError(f"{name} must be above 0, got {getattr(self, name)}")
