@@ -141,10 +141,17 @@ class Curriculum:
                     metrics[f"{key}/{name}"] = float(np.mean(values))
         return metrics
 
-    @property
-    def make_env(self) -> MakeEnv:
-        """Function that makes one place of the pool: the environment, or all of them as one."""
-        makers = [env_maker(each.env, wrappers=self.wrappers, **each.kwargs) for each in self.components]
+    def make_env(self, infos: Sequence[str] = ()) -> MakeEnv:
+        """Function that makes one place of the pool: the environment, or all of them as one.
+
+        Args:
+            infos: infos that are asked for beside those of the settings.
+        """
+        asked = [{"infos": (*(each.kwargs.get("infos") or ()), *infos)} if infos else {} for each in self.components]
+        makers = [
+            env_maker(each.env, wrappers=self.wrappers, **{**each.kwargs, **more})
+            for each, more in zip(self.components, asked, strict=True)
+        ]
         return makers[0] if len(makers) == 1 else partial(MixedEnv, makers)
 
 

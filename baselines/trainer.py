@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from torch.optim.lr_scheduler import LinearLR
 
 from baselines.advantages import GroupTooSmallError
 from baselines.allocator import keep_freed_memory
+from baselines.branching import branch_requests, with_values
+from baselines.capabilities import check_environments, infos_of
 from baselines.chat import chat_of
 from baselines.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.config import HARMLESS, TrainerConfig
@@ -51,6 +54,7 @@ class Stream(IntEnum):
     SAMPLING = 1
     ORDER = 2
     CURRICULUM = 3
+    BRANCHES = 4
 
 
 def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
@@ -118,7 +122,8 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     run.learner.policy.eval()
     run.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
     collection = _collect(run, collector)
-    summary = _summary(collection, iteration, run.curriculum)
+    collection, branch_steps = _value(run, collector, collection)
+    summary = _summary(collection, iteration, branch_steps, run.curriculum)
     collected = time.perf_counter()
     run.learner.policy.train()
     metrics = update(
@@ -162,6 +167,18 @@ def _collect(run: _Run, collector: Collector) -> Collection:
     return collection
 
 
+def _value(run: _Run, collector: Collector, collection: Collection) -> tuple[Collection, int]:
+    """This process's episodes, with the values of their states if the method asks for branches, and their env steps."""
+    if not run.method.branches:
+        return collection, 0
+
+    def seed_of(episode: int, turn: int, branch: int) -> int:
+        return stream_seed(run.config, run.iteration, Stream.BRANCHES, episode, turn, branch)
+
+    branched = collector.collect(branch_requests(collection.trajectories, run.method.branches, seed_of))
+    return with_values(collection, branched), sum(len(branch.turns) for branch in branched.trajectories)
+
+
 def episode_requests(
     config: TrainerConfig,
     iteration: int,
@@ -197,14 +214,15 @@ def stream_seed(config: TrainerConfig, iteration: int, stream: Stream, *path: in
     return int(np.random.SeedSequence((config.seed, iteration, stream, *path)).generate_state(1)[0])
 
 
-def _summary(collection: Collection, iteration: int, curriculum: Curriculum) -> dict[str, float]:
-    """Metrics of the episodes of all processes.
+def _summary(collection: Collection, iteration: int, branch_steps: int, curriculum: Curriculum) -> dict[str, float]:
+    """Metrics of the episodes of all processes; `env_steps` are those of their branches too.
 
     Raises:
         WorldBrokenError: there are none.
     """
     mine = [_measure(trajectory) for trajectory in collection.trajectories]
     played: list[dict[str, Any]] = gather_object(mine)
+    branches: list[int] = gather_object([branch_steps])
     reasons: list[str] = gather_object([episode.reason for episode in collection.broken])
     if not played:
         raise WorldBrokenError(f"no episode of iteration {iteration + 1} could be played: {reasons[0]}")
@@ -218,6 +236,7 @@ def _summary(collection: Collection, iteration: int, curriculum: Curriculum) -> 
         **({"success": float(np.mean(successes))} if successes else {}),
         **({"score": float(np.mean(scores))} if scores else {}),
         "turns": float(np.mean([episode["turns"] for episode in played])),
+        "env_steps": sum(episode["turns"] for episode in played) + sum(branches),
         "action_tokens": tokens,
         "entropy_estimate": -sum(episode["log_prob"] for episode in played) / tokens,
         **curriculum.component_metrics(played),
@@ -247,6 +266,7 @@ class _Run:
         # What cannot be played is refused before a model is loaded or a folder made.
         with self.accelerator.main_process_first():
             self.curriculum = make_curriculum(config)
+            check_environments(self.curriculum.components, config, method)
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         try:
@@ -273,7 +293,8 @@ class _Run:
     def make_collector(self) -> Collector:
         """The environments of this process and the generator of their actions."""
         config = self.config
-        slots = max(1, min(config.slots, len(self.my_requests(range(config.groups)))))
+        episodes = len(self.my_requests(range(config.groups))) * max(1, self.method.branches)
+        slots = max(1, min(config.slots, episodes))
         self.generator = TransformersGenerator(
             self.accelerator.unwrap_model(self.learner.policy),
             self.chat.end_id,
@@ -281,7 +302,7 @@ class _Run:
             max_action_tokens=config.max_action_tokens,
             temperature=config.temperature,
         )
-        pool = make_pool(self.curriculum.make_env, slots, config.pool, config.workers)
+        pool = make_pool(self.curriculum.make_env(infos_of(self.method)), slots, config.pool, config.workers)
         return Collector(
             pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds
         )
@@ -296,6 +317,8 @@ class _Run:
         seed = stream_seed(self.config, self.iteration, Stream.CURRICULUM, groups.start)
         options = self.curriculum.options(self.stage, len(groups), seed)
         requests = episode_requests(self.config, self.iteration, groups, options)
+        if self.method.branches:
+            requests = [replace(request, saves=True) for request in requests]
         processes, process = self.accelerator.num_processes, self.accelerator.process_index
         return requests[process * len(requests) // processes : (process + 1) * len(requests) // processes]
 

@@ -210,7 +210,11 @@ def test_settings_out_of_range_are_refused(tiny: Path, tmp_path: Path, setting: 
 
 
 @pytest.mark.parametrize(
-    "module", ["baselines.ppo", "baselines.grpo", "baselines.rloo", "baselines.reinforce_pp", "baselines.sft"]
+    "module",
+    [
+        *("baselines.ppo", "baselines.grpo", "baselines.gigpo", "baselines.vineppo", "baselines.rloo"),
+        *("baselines.reinforce_pp", "baselines.sft"),
+    ],
 )
 def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: str) -> None:
     script = (

@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "third_party" / "lights")]
 import gymnasium  # noqa: E402
 import lights  # noqa: E402
 
-from baselines import grpo, ppo, trainer  # noqa: E402
+from baselines import gigpo, grpo, ppo, trainer, vineppo  # noqa: E402
 from baselines.trajectory import Trajectory, Turn  # noqa: E402
 
 torch.set_num_threads(1)
@@ -81,6 +81,8 @@ def main(policy: Path, out: Path) -> None:
     grpo.run(replace(basis, out=out / "curricula", kl=0.0, **curricula))
     shared = {name: value for name, value in vars(basis).items() if name in ppo.Config.__dataclass_fields__}
     ppo.run(ppo.Config(**{**shared, "out": out / "ppo", "critic_warmup": 1, "kl_in": "reward"}))
+    gigpo.run(gigpo.Config(**{**shared, "out": out / "gigpo"}))
+    vineppo.run(vineppo.Config(**{**shared, "out": out / "vineppo", "branches": 2}))
 
 
 if __name__ == "__main__":
