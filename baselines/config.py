@@ -22,6 +22,9 @@ PolicyLoss = Literal["clip", "gspo", "cispo", "episode"]
 KLEstimator = Literal["k1", "k2", "k3"]
 """Estimator of the divergence from the first policy in the loss; see `losses.kl_estimate`."""
 
+LabelAgent = Literal["oracle", "expert"]
+"""Who demonstrates and labels: the oracle knows everything, the expert only what it has read."""
+
 HARMLESS = frozenset(
     {"iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"}
 )
@@ -48,8 +51,8 @@ EnvKwargs = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainerConfig:
-    """Settings that all methods share.
+class RolloutConfig:
+    """Settings of the episodes that a policy plays while it learns.
 
     Raises:
         InvalidOptionError: a value is out of its range.
@@ -63,12 +66,6 @@ class TrainerConfig:
     """Keyword arguments of the environment, as name=value; a value that is not JSON is text."""
     out: Path
     """Folder of the run; a run that stopped there resumes."""
-    iterations: int = 50
-    """Number of times that episodes are collected and learned from; a finished run resumes if it is raised."""
-    groups: int = 8
-    """Number of different tasks per iteration, over all processes."""
-    group_size: int = 8
-    """Number of episodes per task."""
     slots: int = 64
     """Number of episodes played at once by each process."""
     pool: PoolKind = "in-process"
@@ -85,6 +82,36 @@ class TrainerConfig:
     """Sampling temperature; 0 takes the likeliest token."""
     max_action_tokens: int = 24
     """Largest number of tokens per action, the end token included."""
+    system: str | None = None
+    """System message of every conversation, before the environment's instructions.
+    By default it is the one that the model was saved with."""
+    seed: int = 0
+    """Seed of the tasks, the sampling and the order of the updates."""
+
+    def __post_init__(self) -> None:
+        for name in ("slots", "max_action_tokens"):
+            check_at_least(name, getattr(self, name), 1)
+        for name in ("temperature", "patience", "seed"):
+            check_at_least(name, getattr(self, name), 0)
+        if self.workers is not None:
+            check_at_least("workers", self.workers, 1)
+        check_above_zero("answer_seconds", self.answer_seconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerConfig(RolloutConfig):
+    """Settings that all methods of reinforcement learning share.
+
+    Raises:
+        InvalidOptionError: a value is out of its range.
+    """
+
+    iterations: int = 50
+    """Number of times that episodes are collected and learned from; a finished run resumes if it is raised."""
+    groups: int = 8
+    """Number of different tasks per iteration, over all processes."""
+    group_size: int = 8
+    """Number of episodes per task."""
     learning_rate: float = 1e-4
     """Learning rate, constant after the warm-up. The default suits a tiny model; about 1e-6 suits a pretrained one."""
     warmup: int = 0
@@ -100,25 +127,16 @@ class TrainerConfig:
     "sequence" (number of tokens in each episode) or "constant" (the same for every episode)."""
     max_gradient: float = 1.0
     """Largest norm of a model's gradient; a longer one is scaled down to it."""
-    system: str | None = None
-    """System message of every conversation, before the environment's instructions.
-    By default it is the one that the model was saved with."""
     checkpoint_every: int = 10
     """Number of iterations between two checkpoints."""
-    seed: int = 0
-    """Seed of the tasks, the sampling and the order of the updates."""
 
     def __post_init__(self) -> None:
-        at_least_one = ("groups", "group_size", "slots", "max_action_tokens", "epochs", "minibatches", "microbatch")
-        for name in (*at_least_one, "checkpoint_every"):
+        super().__post_init__()
+        for name in ("groups", "group_size", "epochs", "minibatches", "microbatch", "checkpoint_every"):
             check_at_least(name, getattr(self, name), 1)
-        for name in ("iterations", "temperature", "learning_rate", "warmup", "patience", "seed"):
+        for name in ("iterations", "learning_rate", "warmup"):
             check_at_least(name, getattr(self, name), 0)
-        if self.workers is not None:
-            check_at_least("workers", self.workers, 1)
-        for name in ("max_gradient", "answer_seconds"):
-            if not getattr(self, name) > 0:
-                raise InvalidOptionError(f"{name} must be above 0, got {getattr(self, name)}")
+        check_above_zero("max_gradient", self.max_gradient)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,8 +165,8 @@ class PolicyConfig(TrainerConfig):
         super().__post_init__()
         for name in ("clip_low", "clip_high", "kl"):
             check_at_least(name, getattr(self, name), 0)
-        if self.max_sampling_weight is not None and not self.max_sampling_weight > 0:
-            raise InvalidOptionError(f"max_sampling_weight must be above 0, got {self.max_sampling_weight}")
+        if self.max_sampling_weight is not None:
+            check_above_zero("max_sampling_weight", self.max_sampling_weight)
 
     @property
     def reward_kl(self) -> float:
@@ -174,3 +192,13 @@ def check_at_least(name: str, value: float, low: int) -> None:
     """
     if not value >= low:
         raise InvalidOptionError(f"{name} must be at least {low}, got {value}")
+
+
+def check_above_zero(name: str, value: float) -> None:
+    """Refuse a setting that is not positive.
+
+    Raises:
+        InvalidOptionError: the value is 0 or less, or not a number.
+    """
+    if not value > 0:
+        raise InvalidOptionError(f"{name} must be above 0, got {value}")

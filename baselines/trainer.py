@@ -63,11 +63,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         RunFolderError: the folder holds another run, or a damaged one.
         WorldBrokenError: not one episode of an iteration could be played.
     """
-    if config.group_size < method.smallest_group:
-        raise GroupTooSmallError(
-            f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
-            f"{method.smallest_group}"
-        )
+    check_group_size(config, method)
     make_text_env(config.env, config.env_kwargs).close()  # Refused before a model is loaded or a folder made.
     keep_freed_memory()
     run = _Run(config, method)
@@ -79,6 +75,19 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         finally:
             collector.close()
     return run.finish()
+
+
+def check_group_size(config: TrainerConfig, method: Method) -> None:
+    """Refuse groups that are smaller than a method needs.
+
+    Raises:
+        GroupTooSmallError: `group_size` is too small.
+    """
+    if config.group_size < method.smallest_group:
+        raise GroupTooSmallError(
+            f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
+            f"{method.smallest_group}"
+        )
 
 
 def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], None] | None) -> None:

@@ -29,6 +29,7 @@ class Turn:
         text: the action as the environment received it.
         observation: what the policy read before it acted.
         valid: whether the environment understood the action (true where it does not tell).
+        label: what an expert would have done, in an environment with labels (`labels.Labelled`).
     """
 
     prompt: tuple[int, ...]
@@ -38,6 +39,7 @@ class Turn:
     text: str
     observation: str
     valid: bool = True
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

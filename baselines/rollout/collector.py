@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baselines.chat import ChatFormat
+from baselines.labels import LABEL
 from baselines.rollout.backend import Completion, Generator, Prompt
 from baselines.rollout.pool import Pool
 from baselines.trajectory import Trajectory, Turn
@@ -74,6 +75,7 @@ class _Slot:
     overdue: bool = False  # The answer is no longer wanted: the episode is played elsewhere.
     completion: Completion | None = None  # What was sent; None after a reset.
     observation: str = ""
+    label: str | None = None  # What an expert would do after the observation.
     complexity: Complexity | None = None  # Of the task, as the reset told it.
     pending: list[int] = field(default_factory=list)
     length: int = 0
@@ -234,6 +236,7 @@ class Collector:
             # An environment may have been asked to put them before its first observation.
             unshown = "" if instructions in answer.observation else instructions
             slot.observation = answer.observation
+            slot.label = answer.info.get(LABEL)
             slot.complexity = answer.info.get("complexity")
             slot.pending = self._chat.opening(answer.observation, unshown)
             slot.length = len(slot.pending)
@@ -259,9 +262,11 @@ class Collector:
                 self._chat.text(list(completion.ids)),
                 slot.observation,
                 bool(answer.info.get("valid_action", True)),
+                slot.label,
             )
         )
         slot.observation = answer.observation
+        slot.label = answer.info.get(LABEL)
         slot.pending = self._chat.following(slot.observation)
         if completion.ids[-1] != self._chat.end_id:
             # The action was cut before its end token; the template needs one, which nobody sampled.
