@@ -1,7 +1,7 @@
 """DAgger: the policy plays, an expert says what it would have done in each state, and the policy learns from that.
 
     python -m baselines.dagger --model Qwen/Qwen2.5-0.5B-Instruct --out runs/dagger --learning-rate 1e-5 \\
-        --env textagent/TextWorld-w2-o3-q4-v0 --env-kwargs num_tasks=100 --labels 2000 --iterations 5
+        --env textagent/TextWorld-w2-o3-q4-v0 --set num_tasks=100 --labels 2000 --iterations 5
 
 In the order of Ross, Gordon and Bagnell, 2011 (arXiv 1011.0686), algorithm 3.1, for iterations i = 1 to `iterations`:
 
@@ -59,7 +59,7 @@ tasks has nothing to teach."""
 class Config(RolloutConfig, FineTuningConfig):
     """DAgger on any environment of the suite that has an oracle or an expert."""
 
-    labels: int
+    labels: int = 1_000
     """Number of labels that are asked for, shared evenly by the iterations."""
     iterations: int = 5
     """Number of times that labels are collected and the policy is fitted to all of them."""
@@ -129,7 +129,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
 
     if PartialState().num_processes > 1:
         raise InvalidOptionError("dagger runs in one process; start it without accelerate launch")
-    expert = Labelled(make_text_env(config.env, config.env_kwargs), config.agent)
+    expert = Labelled(make_text_env(config.env, config.set, config.wrappers), config.agent)
     with closing(expert):
         may_change = HARMLESS - {"iterations"}
         claim_folder(config.out, config, may_change, write=False)
@@ -273,7 +273,8 @@ def _make_collector(run: _Run) -> Collector:
         max_action_tokens=config.max_action_tokens,
         temperature=config.temperature,
     )
-    make_env = env_maker(config.env, wrappers=(partial(Labelled, agent=config.agent),), **config.env_kwargs)
+    wrappers = (*config.wrappers, partial(Labelled, agent=config.agent))
+    make_env = env_maker(config.env, wrappers=wrappers, **config.set)
     pool = make_pool(make_env, config.slots, config.pool, config.workers)
     return Collector(pool, generator, run.chat, patience=config.patience, answer_seconds=config.answer_seconds)
 
@@ -309,10 +310,5 @@ def _iterations_done(policy: Path) -> int:
     return int(done.read_text()) if done.is_file() else 0
 
 
-def main() -> None:
-    """Command line."""
-    run_from_terminal(Config, run)
-
-
 if __name__ == "__main__":
-    main()
+    run_from_terminal(Config, run)

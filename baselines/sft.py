@@ -169,7 +169,7 @@ def fit(
     return SFTTrainer(model=model, processing_class=tokenizer, args=arguments, train_dataset=Dataset.from_list(rows))
 
 
-def train(config: Config, log: LogFunction | None = None) -> Path:
+def run(config: Config, log: LogFunction | None = None) -> Path:
     """Train and save; returns the folder of the policy.
 
     Args:
@@ -208,10 +208,5 @@ def _save_chat(config: Config) -> None:
     ChatFormat(tokenizer, "" if instructed else common_system(demos), instructed).save(config.out)
 
 
-def main() -> None:
-    """Command line."""
-    run_from_terminal(Config, train)
-
-
 if __name__ == "__main__":
-    main()
+    run_from_terminal(Config, run)

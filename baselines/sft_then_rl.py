@@ -1,8 +1,8 @@
 """Supervised fine-tuning, then reinforcement learning, at a fixed budget: what is best spent on which?
 
-    python -m baselines.sft_then_rl --budget 2000 --sft-fraction 0.6 --demonstration-cost 10 --sft.epochs 10 \\
-        grpo --model runs/tiny --out runs/budget --env textagent/TextWorld-w2-o3-q4-v0 \\
-        --env-kwargs num_tasks=200 reward_density=dense
+    python -m baselines.sft_then_rl grpo --budget 2000 --sft-fraction 0.6 --demonstration-cost 10 --sft.epochs 10 \\
+        --model runs/tiny --out runs/budget --env textagent/TextWorld-w2-o3-q4-v0 \\
+        --set num_tasks=200 reward_density=dense
 
 The experiment of Wang and Ammanabrolu, 2025 (arXiv 2510.01132), on the ratio of SFT to RL. With a budget B, a fraction
 f of it for SFT, and the costs of a demonstration and of an episode:
@@ -28,51 +28,35 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import tyro
 
 from baselines import grpo, ppo, reinforce_pp, rloo
 from baselines.command_line import LogFunction, run_from_terminal
-from baselines.config import HARMLESS, LabelAgent, PolicyConfig, check_above_zero
+from baselines.config import HARMLESS, LabelAgent, check_above_zero
 from baselines.method import Method
 from baselines.run_folder import append_metrics, claim_folder, write_whole
 from baselines.sft import Config as SftConfig
 from baselines.sft import FineTuningConfig, read_demos
-from baselines.sft import train as fine_tune
+from baselines.sft import run as fine_tune
 from textagent_gym.errors import InvalidOptionError, PlanningBudgetError
 
 if TYPE_CHECKING:
     import gymnasium
     from transformers import PreTrainedTokenizerBase
 
-_METHODS: dict[type[PolicyConfig], Callable[[Any], Method]] = {
-    grpo.Config: grpo.method,
-    ppo.Config: ppo.method,
-    rloo.Config: rloo.method,
-    reinforce_pp.Config: reinforce_pp.method,
-}
-
-MethodConfig = (
-    Annotated[grpo.Config, tyro.conf.subcommand("grpo")]
-    | Annotated[ppo.Config, tyro.conf.subcommand("ppo")]
-    | Annotated[rloo.Config, tyro.conf.subcommand("rloo")]
-    | Annotated[reinforce_pp.Config, tyro.conf.subcommand("reinforce_pp")]
-)
-"""The method and its settings, spelled as for its own executable."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """SFT, then reinforcement learning, at a fixed budget."""
+class BudgetConfig:
+    """Settings of the budget, beside those of the method of reinforcement learning."""
 
-    rl: tyro.conf.OmitArgPrefixes[MethodConfig]
-    """Method of reinforcement learning, whose model, environment, folder and seed are those of the whole run."""
     budget: float
     """Budget of the run, in the unit of the costs."""
     sft_fraction: float
@@ -88,11 +72,55 @@ class Config:
     sft: FineTuningConfig = field(default_factory=FineTuningConfig)
     """Settings of the fine-tuning."""
 
-    def __post_init__(self) -> None:
-        for name in ("budget", "demonstration_cost", "episode_cost"):
-            check_above_zero(name, getattr(self, name))
-        if not 0 <= self.sft_fraction <= 1:
-            raise InvalidOptionError(f"sft_fraction must be from 0 to 1, got {self.sft_fraction}")
+
+@dataclass(frozen=True, kw_only=True)
+class GRPOConfig(grpo.Config, BudgetConfig):
+    """SFT, then GRPO, at a fixed budget."""
+
+    iterations: tyro.conf.Suppress[int] = 0
+    """Not read: the budget decides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOConfig(ppo.Config, BudgetConfig):
+    """SFT, then PPO, at a fixed budget."""
+
+    iterations: tyro.conf.Suppress[int] = 0
+    """Not read: the budget decides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RLOOConfig(rloo.Config, BudgetConfig):
+    """SFT, then RLOO, at a fixed budget."""
+
+    iterations: tyro.conf.Suppress[int] = 0
+    """Not read: the budget decides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReinforcePPConfig(reinforce_pp.Config, BudgetConfig):
+    """SFT, then REINFORCE++, at a fixed budget."""
+
+    iterations: tyro.conf.Suppress[int] = 0
+    """Not read: the budget decides."""
+
+
+Config = GRPOConfig | PPOConfig | RLOOConfig | ReinforcePPConfig
+
+CONFIGS: dict[str, type[Config]] = {
+    "grpo": GRPOConfig,
+    "ppo": PPOConfig,
+    "rloo": RLOOConfig,
+    "reinforce_pp": ReinforcePPConfig,
+}
+"""The methods by the word that names them on the command line."""
+
+_METHODS: dict[type[Config], Callable[[Any], Method]] = {
+    GRPOConfig: grpo.method,
+    PPOConfig: ppo.method,
+    RLOOConfig: rloo.method,
+    ReinforcePPConfig: reinforce_pp.method,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +142,15 @@ def purchase(config: Config) -> Purchase:
     """What the budget buys, computed with the decimals as they were written.
 
     Raises:
-        InvalidOptionError: a part of the budget above 0 does not pay for a demonstration or for an iteration, or the
-            method plays a number of episodes that is not known beforehand.
+        InvalidOptionError: a setting is out of range, a part of the budget above 0 does not pay for a demonstration or
+            for an iteration, or the method plays a number of episodes that is not known beforehand.
     """
+    for name in ("budget", "demonstration_cost", "episode_cost"):
+        check_above_zero(name, getattr(config, name))
+    if not 0 <= config.sft_fraction <= 1:
+        raise InvalidOptionError(f"sft_fraction must be from 0 to 1, got {config.sft_fraction}")
     budget, fraction = _exact(config.budget), _exact(config.sft_fraction)
-    rl = config.rl
-    episodes = rl.groups * rl.group_size
+    episodes = config.groups * config.group_size
     demonstrations = math.floor(fraction * budget / _exact(config.demonstration_cost))
     iterations = math.floor((1 - fraction) * budget / (episodes * _exact(config.episode_cost)))
     if fraction > 0 and not demonstrations:
@@ -132,10 +163,8 @@ def purchase(config: Config) -> Purchase:
             f"budget={config.budget:g} with sft_fraction={config.sft_fraction:g} does not pay for one iteration of "
             f"{episodes} episodes of episode_cost={config.episode_cost:g}; lower groups or group_size"
         )
-    if rl.iterations != type(rl).iterations:
-        raise InvalidOptionError(f"iterations={rl.iterations}: the budget decides how many there are, so leave it out")
-    if isinstance(rl, grpo.Config) and rl.resample:
-        raise InvalidOptionError(f"resample={rl.resample} would play more episodes than the budget pays for")
+    if isinstance(config, GRPOConfig) and config.resample:
+        raise InvalidOptionError(f"resample={config.resample} would play more episodes than the budget pays for")
     return Purchase(demonstrations, iterations, episodes)
 
 
@@ -159,18 +188,17 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     from baselines.trainer import check_group_size, train
 
     bought = purchase(config)
-    rl, out = config.rl, config.rl.out
-    method = _METHODS[type(rl)](rl)
-    check_group_size(rl, method)
+    method = _METHODS[type(config)](config)
+    check_group_size(config, method)
     if PartialState().num_processes > 1:
         raise InvalidOptionError("sft_then_rl runs in one process; start it without accelerate launch")
-    with closing(make_text_env(rl.env, rl.env_kwargs)) as env:
+    rl: Any = replace(config, out=config.out / "rl", iterations=bought.iterations)
+    with closing(make_text_env(config.env, config.set, config.wrappers)) as env:
         _check_demonstrations(config, env, bought.demonstrations)
-        settled = replace(config, rl=replace(rl, **{f.name: f.default for f in fields(rl) if f.name in HARMLESS}))
-        claim_folder(out, settled, write=False)
-        _, tokenizer = load_policy(rl.model)
+        claim_folder(config.out, config, HARMLESS, write=False)
+        _, tokenizer = load_policy(config.model)
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
-        claim_folder(out, settled)
+        claim_folder(config.out, config, HARMLESS)
         if bought.demonstrations:
             demos = config.demos or _record(config, env, tokenizer, bought.demonstrations)
             rl = replace(rl, model=str(_fine_tune(config, demos, bought.demonstrations, log)))
@@ -183,7 +211,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
         if log is not None:
             log(metrics[-1])
 
-    policy = train(replace(rl, out=out / "rl", iterations=bought.iterations), method, report)
+    policy = train(rl, method, report)
     _write_metrics(config, bought)
     return policy
 
@@ -202,7 +230,7 @@ def _check_demonstrations(config: Config, env: gymnasium.Env[str, str], count: i
         return
     if config.demos is None:
         make_agent(config.agent, env)
-        known, what = count_tasks(env, count), f"tasks of {config.rl.env}"
+        known, what = count_tasks(env, count), f"tasks of {config.env}"
     else:
         known, what = len(read_demos(config.demos, count)), f"conversations in {config.demos}"
     if known < count:
@@ -214,10 +242,10 @@ def _record(config: Config, env: gymnasium.Env[str, str], tokenizer: PreTrainedT
     from baselines.chat import chat_of
     from textagent_gym.evaluation import demonstrate
 
-    path = config.rl.out / "demos.jsonl"
+    path = config.out / "demos.jsonl"
     if path.is_file():
         return path
-    chat = chat_of(config.rl.model, tokenizer, config.rl.system)
+    chat = chat_of(config.model, tokenizer, config.system)
     part = path.with_suffix(".part")
     text = part.read_text(encoding="utf-8") if part.is_file() else ""
     write_whole(part, text[: text.rfind("\n") + 1])  # A kill may have left half a line.
@@ -249,7 +277,7 @@ def _fine_tune(config: Config, demos: Path, count: int, log: LogFunction | None)
     """The policy, fine-tuned on demonstrations; not again where an earlier start has done it."""
     from baselines.checkpoint import replace_folder
 
-    folder = config.rl.out / "sft"
+    folder = config.out / "sft"
 
     def write(fresh: Path) -> None:
         def report(metrics: dict[str, Any]) -> None:
@@ -258,12 +286,12 @@ def _fine_tune(config: Config, demos: Path, count: int, log: LogFunction | None)
                 log({"stage": "sft", **metrics})
 
         settings = SftConfig(
-            model=config.rl.model,
+            model=config.model,
             demos=demos,
             out=fresh,
             max_length=None,
             max_demos=count,
-            seed=config.rl.seed,
+            seed=config.seed,
             **asdict(config.sft),
         )
         fine_tune(settings, report)
@@ -275,7 +303,7 @@ def _fine_tune(config: Config, demos: Path, count: int, log: LogFunction | None)
 
 def _write_metrics(config: Config, bought: Purchase) -> list[dict[str, Any]]:
     """The metrics of both parts, with what has been spent after each line."""
-    out = config.rl.out
+    out = config.out
     spent = bought.demonstrations * config.demonstration_cost
     metrics: list[dict[str, Any]] = []
     if bought.demonstrations:
@@ -297,10 +325,14 @@ def _exact(number: float) -> Fraction:
     return Fraction(str(number))
 
 
-def main() -> None:
-    """Command line."""
-    run_from_terminal(Config, run)
+def run_method_from_terminal() -> None:
+    """Run the method that the first word of the command line names."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in CONFIGS:
+        raise SystemExit(f"usage: python -m baselines.sft_then_rl {{{','.join(CONFIGS)}}} [OPTIONS]")
+    del sys.argv[1]
+    run_from_terminal(CONFIGS[name], run)
 
 
 if __name__ == "__main__":
-    main()
+    run_method_from_terminal()

@@ -64,7 +64,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         WorldBrokenError: not one episode of an iteration could be played.
     """
     check_group_size(config, method)
-    make_text_env(config.env, config.env_kwargs).close()  # Refused before a model is loaded or a folder made.
+    make_text_env(config.env, config.set, config.wrappers).close()  # Refused before a model is loaded or a folder made.
     keep_freed_memory()
     run = _Run(config, method)
     if run.iteration < config.iterations:
@@ -241,7 +241,9 @@ class _Run:
             max_action_tokens=config.max_action_tokens,
             temperature=config.temperature,
         )
-        pool = make_pool(env_maker(config.env, **config.env_kwargs), slots, config.pool, config.workers)
+        pool = make_pool(
+            env_maker(config.env, wrappers=config.wrappers, **config.set), slots, config.pool, config.workers
+        )
         return Collector(
             pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds
         )

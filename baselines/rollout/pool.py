@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import gymnasium
@@ -12,7 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 from baselines.config import PoolKind
 from textagent_gym.errors import InvalidOptionError, WorkerError, WorldBrokenError
 from textagent_gym.spaces import check_text_spaces
-from textagent_gym.vector import ReadyFirstPool, Received, available_cores, env_maker
+from textagent_gym.vector import ReadyFirstPool, Received, Wrap, available_cores, env_maker
 
 MakeEnv = Callable[[], gymnasium.Env[str, str]]
 
@@ -94,14 +94,19 @@ class InProcessPool:
         self._envs = []
 
 
-def make_text_env(env: str | EnvSpec, kwargs: Mapping[str, Any]) -> gymnasium.Env[str, str]:
+def make_text_env(
+    env: str | EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Wrap] = ()
+) -> gymnasium.Env[str, str]:
     """One environment over text. Nothing starts in it before its first reset.
 
     Raises:
-        InvalidOptionError: its observations or its actions are not text.
+        InvalidOptionError: its observations or its actions are not text, or it does not take the keyword arguments.
         gymnasium.error.Error: there is no such id.
     """
-    player: gymnasium.Env[str, str] = env_maker(env, **kwargs)()
+    try:
+        player: gymnasium.Env[str, str] = env_maker(env, wrappers=wrappers, **kwargs)()
+    except TypeError as error:  # As Python refuses a keyword argument.
+        raise InvalidOptionError(str(error)) from error
     try:
         check_text_spaces(player)
     except InvalidOptionError:

@@ -57,7 +57,7 @@ def config(tiny: Path, out: Path, **changes: Any) -> dagger.Config:
         model=str(tiny),
         out=out,
         env="lights/Lights-v0",
-        env_kwargs=KWARGS,
+        set=KWARGS,
         labels=30,
         iterations=3,
         slots=4,
@@ -266,7 +266,7 @@ def test_one_iteration_is_sft_on_the_same_demonstrations(tiny: Path, tmp_path: P
     demos = [demonstrate(env, {"task_index": index}) for index in range(8)]
     path = tmp_path / "demos.jsonl"
     path.write_text("".join(json.dumps(demo) + "\n" for demo in demos))
-    sft.train(sft.Config(model=str(tiny), demos=path, out=tmp_path / "sft", epochs=2.0, batch_size=4))
+    sft.run(sft.Config(model=str(tiny), demos=path, out=tmp_path / "sft", epochs=2.0, batch_size=4))
     labels = sum(message["role"] == "assistant" for demo in demos for message in demo["messages"])
     policy = dagger.run(config(tiny, tmp_path / "dagger", iterations=1, labels=labels))
     ours, theirs = weights(policy), weights(tmp_path / "sft")
@@ -363,7 +363,7 @@ def test_an_expert_that_has_nothing_to_say_ends_the_run(tiny: Path, tmp_path: Pa
     ("changes", "message"),
     [
         ({"agent": "expert"}, "agent 'expert' cannot play LightsEnv, which has no expert"),
-        ({"env": "FrozenLake-v1", "env_kwargs": {}}, "not a text environment"),
+        ({"env": "FrozenLake-v1", "set": {}}, "not a text environment"),
     ],
 )
 def test_a_world_without_the_expert_is_refused_before_anything_is_made(
