@@ -50,7 +50,8 @@ from textagent_gym.errors import InvalidOptionError, PlanningBudgetError
 
 if TYPE_CHECKING:
     import gymnasium
-    from transformers import PreTrainedTokenizerBase
+
+    from baselines.chat import ChatFormat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +148,8 @@ def purchase(config: Config) -> Purchase:
     """
     for name in ("budget", "demonstration_cost", "episode_cost"):
         check_above_zero(name, getattr(config, name))
+        if not math.isfinite(getattr(config, name)):
+            raise InvalidOptionError(f"{name} must be finite")
     if not 0 <= config.sft_fraction <= 1:
         raise InvalidOptionError(f"sft_fraction must be from 0 to 1, got {config.sft_fraction}")
     budget, fraction = _exact(config.budget), _exact(config.sft_fraction)
@@ -183,6 +186,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     """
     from accelerate import PartialState
 
+    from baselines.chat import chat_of
     from baselines.models import load_policy
     from baselines.rollout import make_text_env
     from baselines.trainer import check_group_size, train
@@ -200,7 +204,11 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         claim_folder(config.out, config, HARMLESS)
         if bought.demonstrations:
-            demos = config.demos or _record(config, env, tokenizer, bought.demonstrations)
+            demos = config.demos
+            if demos is None:
+                chat = chat_of(config.model, tokenizer, config.system)
+                demos = _record(config, env, chat, bought.demonstrations)
+                rl = replace(rl, system=chat.system)  # It is played as it is fine-tuned.
             rl = replace(rl, model=str(_fine_tune(config, demos, bought.demonstrations, log)))
     _write_metrics(config, bought)
     if not bought.iterations:
@@ -221,7 +229,7 @@ def _check_demonstrations(config: Config, env: gymnasium.Env[str, str], count: i
 
     Raises:
         InvalidOptionError: the world has no such expert, or there are fewer tasks, or lines of the file, than are paid
-            for.
+            for; or a system message is set for demonstrations that have their own.
     """
     from textagent_gym.agents import make_agent
     from textagent_gym.evaluation import count_tasks
@@ -232,20 +240,20 @@ def _check_demonstrations(config: Config, env: gymnasium.Env[str, str], count: i
         make_agent(config.agent, env)
         known, what = count_tasks(env, count), f"tasks of {config.env}"
     else:
+        if config.system is not None:
+            raise InvalidOptionError(f"system cannot be set: the conversations in {config.demos} have their own")
         known, what = len(read_demos(config.demos, count)), f"conversations in {config.demos}"
     if known < count:
         raise InvalidOptionError(f"budget={config.budget:g} pays for {count} demonstrations; there are {known} {what}")
 
 
-def _record(config: Config, env: gymnasium.Env[str, str], tokenizer: PreTrainedTokenizerBase, count: int) -> Path:
+def _record(config: Config, env: gymnasium.Env[str, str], chat: ChatFormat, count: int) -> Path:
     """Demonstrations of the first tasks. One that fails is paid for too, but it is not learned from."""
-    from baselines.chat import chat_of
     from textagent_gym.evaluation import demonstrate
 
     path = config.out / "demos.jsonl"
     if path.is_file():
         return path
-    chat = chat_of(config.model, tokenizer, config.system)
     part = path.with_suffix(".part")
     text = part.read_text(encoding="utf-8") if part.is_file() else ""
     write_whole(part, text[: text.rfind("\n") + 1])  # A kill may have left half a line.
@@ -311,8 +319,11 @@ def _write_metrics(config: Config, bought: Purchase) -> list[dict[str, Any]]:
         metrics.append(
             {"stage": "sft", "demonstrations": bought.demonstrations, "learned_from": learned, "spent": spent}
         )
-    lines = out / "rl" / "metrics.jsonl"
-    for line in lines.read_text(encoding="utf-8").splitlines() if lines.is_file() else ():
+    path = out / "rl" / "metrics.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
+    for line in lines:
+        if not line.endswith("\n"):  # A kill has cut it.
+            break
         iteration = json.loads(line)
         spent += iteration["episodes"] * config.episode_cost
         metrics.append({"stage": "rl", **iteration, "spent": spent})

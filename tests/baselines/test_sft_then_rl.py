@@ -15,7 +15,7 @@ import torch
 
 from baselines import grpo, ppo, sft, sft_then_rl
 from baselines.advantages import GroupTooSmallError
-from baselines.chat import chat_of
+from baselines.chat import ChatFormat, chat_of
 from baselines.command_line import read_config
 from baselines.models import load_policy
 from baselines.run_folder import OtherRunError
@@ -23,7 +23,7 @@ from baselines.sft import FineTuningConfig
 from baselines.sft_then_rl import Purchase, purchase
 from textagent_gym.errors import InvalidOptionError, PlanningBudgetError
 
-NAN = float("nan")
+NAN, INFINITY = float("nan"), float("inf")
 KWARGS = {"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8}
 
 
@@ -128,7 +128,11 @@ def test_what_is_bought_is_never_more_than_the_budget_and_one_more_would_be(tmp_
         ({"budget": 200}, r"pays for 16 demonstrations; there are 8 tasks of lights/Lights-v0"),
         ({"agent": "expert"}, "agent 'expert' cannot play LightsEnv"),
         ({"env": "FrozenLake-v1", "set": {}}, "not a text environment"),
-        *(({name: value}, name) for name in ("budget", "demonstration_cost", "episode_cost") for value in (0.0, NAN)),
+        *(
+            ({name: value}, name)
+            for name in ("budget", "demonstration_cost", "episode_cost")
+            for value in (0.0, NAN, INFINITY)
+        ),
         *(({"sft_fraction": value}, "sft_fraction must be from 0 to 1") for value in (-0.1, 1.1, NAN)),
     ],
 )
@@ -209,14 +213,27 @@ def test_a_demonstration_that_fails_is_paid_for_and_not_learned_from(tiny: Path,
     assert line["spent"] == 48
 
 
-def test_the_policy_is_played_with_the_system_message_that_it_was_fine_tuned_with(tiny: Path, tmp_path: Path) -> None:
-    policy = sft_then_rl.run(config(tiny, tmp_path, system="Press switches."))
+@pytest.mark.parametrize("saved", [False, True])
+def test_the_policy_is_played_with_the_system_message_that_it_was_fine_tuned_with(
+    tiny: Path, tmp_path: Path, saved: bool
+) -> None:
+    model, tokenizer = load_policy(str(tiny))
+    told = tmp_path / "told"
+    model.save_pretrained(told)
+    ChatFormat(tokenizer, "Press switches.").save(told)
+    wanted = config(told if saved else tiny, tmp_path, budget=24, sft=FineTuningConfig(epochs=1))
+    policy = sft_then_rl.run(wanted if saved else replace(wanted, system="Press switches."))
     chat = chat_of(str(policy), load_policy(str(policy))[1])
-    assert chat.system == "Press switches."
+    assert (chat.system, chat.instructed) == ("Press switches.", True)
     _, info = (env := gymnasium.make("lights/Lights-v0", **KWARGS)).reset(options={"task_index": 0})
     system = json.loads((tmp_path / "demos.jsonl").read_text().splitlines()[0])["messages"][0]
     assert system == {"role": "system", "content": f"Press switches.\n\n{info['instructions']}"}
     env.close()
+
+
+def test_a_file_of_demonstrations_has_its_own_system_message(tmp_path: Path, demos: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="system cannot be set: the conversations in"):
+        sft_then_rl.run(config(tmp_path / "no-such-model", tmp_path / "run", demos=demos, system="Press switches."))
 
 
 @pytest.mark.parametrize(
@@ -247,6 +264,9 @@ def test_a_run_that_stopped_resumes_with_the_same_files(
     if instant == "demonstrate":  # A kill in the middle of a line.
         with open(out / "demos.part", "a") as file:
             file.write('{"messages": [')
+    if instant == "_write_metrics" and call == 3:
+        with open(out / "rl" / "metrics.jsonl", "a") as file:
+            file.write('{"iteration": 2, "epi')
     policy = sft_then_rl.run(config(tiny, out, checkpoint_every=2))
     assert same(policy, whole)
     assert (out / "demos.jsonl").read_bytes() == (tmp_path / "whole" / "demos.jsonl").read_bytes()
