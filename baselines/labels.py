@@ -23,9 +23,10 @@ import gymnasium
 from baselines.chat import ChatFormat
 from baselines.config import LabelAgent
 from baselines.trajectory import Trajectory, Turn
-from textagent_gym.agents.base import text_env
+from textagent_gym import TextEnv
+from textagent_gym.agents import make_agent
 from textagent_gym.errors import PlanningBudgetError
-from textagent_gym.evaluation.episode import play_until_whole
+from textagent_gym.evaluation import play_until_whole
 from textagent_gym.expert import Expert
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ class Labelled(gymnasium.Wrapper[str, str, str, str]):
 
     def __init__(self, env: gymnasium.Env[str, str], agent: LabelAgent) -> None:
         super().__init__(env)
-        self._base = text_env(env, agent, agent)
+        make_agent(agent, env)  # Which refuses a world that has no such agent.
+        assert isinstance(env.unwrapped, TextEnv)
+        self._base: TextEnv[Any] = env.unwrapped
         self._agent = agent
         self._expert: Expert | None = None
 

@@ -4,8 +4,8 @@
         --model runs/tiny --out runs/budget --env textagent/TextWorld-w2-o3-q4-v0 \\
         --set num_tasks=200 reward_density=dense
 
-The experiment of Wang and Ammanabrolu, 2025 (arXiv 2510.01132), on the ratio of SFT to RL. With a budget B, a fraction
-f of it for SFT, and the costs of a demonstration and of an episode:
+The experiment of Wang and Ammanabrolu, 2025 (arXiv 2510.01132), on the ratio of SFT to RL. With a budget B, the
+fraction f that is for SFT, and the costs of a demonstration and of an episode:
 
 1. record floor(f B / demonstration_cost) demonstrations of the world's oracle or expert, or take as many of a file;
 2. fine-tune the policy on them (`sft.py`);

@@ -205,7 +205,7 @@ def test_every_method_follows(tiny: Path, tmp_path: Path, method: str) -> None:
 
 def test_a_demonstration_that_fails_is_paid_for_and_not_learned_from(tiny: Path, tmp_path: Path) -> None:
     if "lights/HalfSilent-v0" not in gymnasium.registry:
-        gymnasium.register("lights/HalfSilent-v0", entry_point=HalfSilentLights)
+        gymnasium.register("lights/HalfSilent-v0", entry_point=f"{__name__}:HalfSilentLights")
     sft_then_rl.run(config(tiny, tmp_path, env="lights/HalfSilent-v0", sft_fraction=1.0))
     (line,) = curve(tmp_path / "metrics.jsonl")
     assert line["demonstrations"] == 8
