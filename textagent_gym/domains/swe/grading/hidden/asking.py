@@ -24,6 +24,8 @@ from textagent_gym.domains.swe.grading.hidden.versions import Version
 from textagent_gym.domains.swe.grading.pytest_runs import RUNNER
 from textagent_gym.sandbox.base import Changes, Sandbox
 
+_TOGETHER = 64  # Probes that are asked in one process.
+_START = 10.0  # Seconds for a process to begin.
 _EACH = 1.0  # Seconds for a probe.
 _EACH_EDITED = 0.3  # The same for one whose input is edited, which may make the code wait.
 
@@ -60,21 +62,24 @@ class Asker:
     def ask(
         self, version: Version, texts: Sequence[str], *, right: bool, where: int = 0, each: float = _EACH
     ) -> list[Seen | None]:
-        """What probes of one kind see, all in one process unless pytest has to run them."""
-        if version.fixtures:
-            asked = [ask_probes(version, [text], self._trees.paths, each + 20) for text in texts]
-        else:
-            asked = [ask_probes(version, texts, self._trees.paths, each * len(texts) + 20, each=each)]
+        """What probes of one kind see, many in one process unless pytest has to run them."""
+        size = 1 if version.fixtures else _TOGETHER
+        parts = [texts[start : start + size] for start in range(0, len(texts), size)]
+        limit = 0.0 if version.fixtures else each
+        asked = [ask_probes(version, part, self._trees.paths, each * len(part) + _START, each=limit) for part in parts]
         files: Changes = {} if right else self._trees.mistakes
-        answers = self._sandboxes[where].ask(self._trees.layers, files, program=RUNNER, questions=asked)
-        if version.fixtures:
-            return [(read_answer(answer) or [None])[0] for answer in answers]
-        seen = read_answer(next(iter(answers)))
-        if len(seen) == len(texts) or len(texts) == 1:
-            return seen or [None]
-        half = len(texts) // 2  # One of them took all the time, or all together said more than an answer may hold.
-        halves = texts[:half], texts[half:]
-        return [one for part in halves for one in self.ask(version, part, right=right, where=where, each=each)]
+        answers = list(self._sandboxes[where].ask(self._trees.layers, files, program=RUNNER, questions=asked))
+        found: list[Seen | None] = []
+        for part, answer in zip(parts, answers, strict=True):
+            seen = read_answer(answer)
+            if len(seen) == len(part):
+                found += seen
+            elif len(part) == 1:
+                found.append(None)
+            else:  # One of them took all the time, or all together said more than an answer may hold.
+                alone = (self.ask(version, [text], right=right, where=where, each=each) for text in part)
+                found += [one for (one,) in alone]
+        return found
 
     def run_otherwise(
         self,
