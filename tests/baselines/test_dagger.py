@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -26,6 +31,7 @@ from textagent_gym.errors import InvalidOptionError, PlanningBudgetError, Unsupp
 from textagent_gym.evaluation import demonstrate
 from textagent_gym.vector import env_maker
 
+ROOT = Path(__file__).parents[2]
 KWARGS = {"switches": 2, "max_turns": 4, "num_tasks": 8}
 ALFWORLD = "textagent/ALFWorld-v0"
 TEXTWORLD = "textagent/TextWorld-w2-o3-q4-v0"
@@ -351,6 +357,31 @@ def test_a_run_that_stopped_resumes_with_the_same_files(
     assert files(out) == files(tmp_path / "whole")
     assert curve(out) == curve(tmp_path / "whole")
     ours, expected = weights(policy), weights(whole)
+    assert all(torch.equal(ours[name], expected[name]) for name in expected)
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_resumes_with_the_same_files(tiny: Path, tmp_path: Path) -> None:
+    whole = dagger.run(config(tiny, tmp_path / "whole"))
+    script = (
+        "import sys, torch; torch.set_num_threads(1);"
+        "import lights, gymnasium; 'lights/Lights-v0' in gymnasium.registry or lights.register();"
+        "from pathlib import Path; from tests.baselines.test_dagger import config; from baselines import dagger;"
+        "dagger.run(config(Path(sys.argv[1]), Path(sys.argv[2])))"
+    )
+    out = tmp_path / "killed"
+    command = [sys.executable, "-c", script, str(tiny), str(out)]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'third_party' / 'lights'}"}
+    for sign in ("labels/1.json", "policy/iteration", "labels/3.json"):
+        process = subprocess.Popen(command, cwd=ROOT, env=environment)
+        while not (out / sign).exists() and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=240)
+    assert files(out) == files(tmp_path / "whole")
+    assert curve(out) == curve(tmp_path / "whole")
+    ours, expected = weights(out / "policy"), weights(whole)
     assert all(torch.equal(ours[name], expected[name]) for name in expected)
 
 
