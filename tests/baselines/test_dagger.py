@@ -323,6 +323,16 @@ def test_the_labels_are_spent_to_the_last_one_and_aggregated(tiny: Path, tmp_pat
     assert metrics[1]["agreement"] < 1.0
 
 
+def test_the_first_policy_is_fitted_to_the_labels_of_all_iterations(tiny: Path, tmp_path: Path) -> None:
+    policy = dagger.run(config(tiny, tmp_path / "dagger"))
+    lessons = [json.loads((tmp_path / "dagger" / "labels" / f"{i}.json").read_text()) for i in (1, 2, 3)]
+    rows = [row for lesson in lessons for row in lesson["rows"]]
+    model, tokenizer = load_policy(str(tiny))
+    sft.fit(model, tokenizer, rows, config(tiny, tmp_path), tmp_path / "sft", seed=0).train()
+    ours, expected = weights(policy), model.state_dict()
+    assert all(torch.equal(ours[name], expected[name]) for name in ours)
+
+
 def test_the_experts_share_falls_and_episodes_have_one_author(tiny: Path, tmp_path: Path) -> None:
     dagger.run(config(tiny, tmp_path, decay=0.5, labels=120))
     metrics = curve(tmp_path)
