@@ -30,9 +30,14 @@ LabelAgent = Literal["oracle", "expert"]
 """Who demonstrates and labels: the oracle knows everything, the expert only what it has read."""
 
 HARMLESS = frozenset(
-    {"iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"}
+    {
+        *("iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"),
+        *("eval_every", "eval_tasks", "eval_split", "eval_episodes", "eval_temperature", "eval_max_action_tokens"),
+        "eval_set",
+    }
 )
-"""Names of the settings that may change when a run resumes: they decide about time and memory, not about the curve."""
+"""Names of the settings that may change when a run resumes: they decide about time, memory and
+what is evaluated, not about the curve."""
 
 
 EnvSettings = Annotated[
@@ -138,13 +143,33 @@ class TrainerConfig(RolloutConfig):
     """Largest norm of a model's gradient; a longer one is scaled down to it."""
     checkpoint_every: int = 10
     """Number of iterations between two checkpoints."""
+    eval_every: int = 0
+    """Number of iterations between two evaluations on held-out tasks, the first one before training; 0 for none."""
+    eval_tasks: int = 100
+    """Number of tasks per evaluation, from the first one of the split; fewer where the split has fewer."""
+    eval_split: str | None = None
+    """Split of these tasks; by default "test", or another held-out one if there is no test split."""
+    eval_episodes: int = 1
+    """Number of episodes per task of an evaluation."""
+    eval_temperature: float | None = None
+    """Sampling temperature in evaluations; by default that of training."""
+    eval_max_action_tokens: int | None = None
+    """Largest number of tokens per action in evaluations; by default that of training."""
+    eval_set: EnvSettings = field(default_factory=dict)
+    """Keyword arguments of the environment that are different in evaluations, such as max_turns=50."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("groups", "group_size", "epochs", "minibatches", "microbatch", "checkpoint_every"):
+        at_least_one = ("groups", "group_size", "epochs", "minibatches", "microbatch", "checkpoint_every")
+        for name in (*at_least_one, "eval_tasks", "eval_episodes"):
             check_at_least(name, getattr(self, name), 1)
-        for name in ("iterations", "learning_rate", "warmup"):
+        for name in ("iterations", "learning_rate", "warmup", "eval_every"):
             check_at_least(name, getattr(self, name), 0)
+        for name, low in (("eval_temperature", 0), ("eval_max_action_tokens", 1)):
+            if getattr(self, name) is not None:
+                check_at_least(name, getattr(self, name), low)
+        if "split" in self.eval_set:
+            raise InvalidOptionError(f"eval_set holds split={self.eval_set['split']}: give it as eval_split")
         check_above_zero("max_gradient", self.max_gradient)
 
 

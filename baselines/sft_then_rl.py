@@ -214,10 +214,10 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     if not bought.iterations:
         return Path(rl.model)
 
-    def report(_: dict[str, Any]) -> None:
-        metrics = _write_metrics(config, bought)
+    def report(metrics: dict[str, Any]) -> None:
+        lines = _write_metrics(config, bought)
         if log is not None:
-            log(metrics[-1])
+            log(metrics if "evaluation" in metrics else lines[-1])
 
     policy = train(rl, method, report)
     _write_metrics(config, bought)

@@ -4,6 +4,7 @@ A run is a folder:
 
     config.json       what was asked for
     metrics.jsonl     one line per iteration
+    evaluations.jsonl one line per evaluation on held-out tasks
     checkpoint/       policy, critic, optimizer, and how far the run is; replaced as a whole
     policy/           the trained policy, when the run has finished
 
@@ -31,10 +32,11 @@ from baselines.chat import chat_of
 from baselines.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.config import HARMLESS, TrainerConfig
 from baselines.critic import load_critic
+from baselines.held_out import HeldOut, make_held_out_env
 from baselines.method import Method
 from baselines.models import load_policy
 from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool, make_text_env
-from baselines.run_folder import append_metrics, claim_folder, drop_metrics_after
+from baselines.run_folder import EVALUATIONS, append_metrics, claim_folder, drop_metrics_after, logged_iterations
 from baselines.trajectory import Trajectory
 from baselines.update import Learner, update, useful_groups
 from textagent_gym.errors import WorldBrokenError
@@ -55,7 +57,8 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
     Args:
         config: settings of the run.
         method: advantages, loss and what they need.
-        log: called with the metrics of each iteration, in the main process.
+        log: called with the metrics of each iteration and, under the name `evaluation`, of each evaluation, in the
+            main process.
 
     Raises:
         GroupTooSmallError: `group_size` is smaller than the method needs.
@@ -65,15 +68,23 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
     """
     check_group_size(config, method)
     make_text_env(config.env, config.set, config.wrappers).close()  # Refused before a model is loaded or a folder made.
+    if config.eval_every:
+        make_held_out_env(config).close()
     keep_freed_memory()
     run = _Run(config, method)
-    if run.iteration < config.iterations:
-        collector = run.make_collector()
-        try:
-            while run.iteration < config.iterations:
-                _iterate(run, collector, log)
-        finally:
-            collector.close()
+    try:
+        _evaluate(run, log)
+        if run.iteration < config.iterations:
+            collector = run.make_collector()
+            try:
+                while run.iteration < config.iterations:
+                    _iterate(run, collector, log)
+                    _evaluate(run, log)
+            finally:
+                collector.close()
+    finally:
+        if run.held_out is not None:
+            run.held_out.close()
     return run.finish()
 
 
@@ -88,6 +99,23 @@ def check_group_size(config: TrainerConfig, method: Method) -> None:
             f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
             f"{method.smallest_group}"
         )
+
+
+def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
+    """Play the held-out tasks, if it is time and a run that was killed has not done so. It changes nothing else."""
+    config, iteration = run.config, run.iteration
+    if not config.eval_every or iteration % config.eval_every or iteration in run.evaluated:
+        return
+    run.learner.policy.eval()
+    policy = run.accelerator.unwrap_model(run.learner.policy)
+    if run.held_out is None:
+        run.held_out = HeldOut(config, policy, run.chat, run.accelerator.num_processes, run.accelerator.process_index)
+    metrics = {"iteration": iteration, **run.held_out.evaluate(policy)}
+    run.evaluated.add(iteration)
+    if run.accelerator.is_main_process:
+        append_metrics(run.folder, metrics, EVALUATIONS)
+        if log is not None:
+            log({"iteration": iteration, "evaluation": metrics})
 
 
 def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], None] | None) -> None:
@@ -228,7 +256,10 @@ class _Run:
         self.learner = self._prepare(policy, critic, checkpoint)
         if self.accelerator.is_main_process:
             drop_metrics_after(self.folder, self.iteration)
+            drop_metrics_after(self.folder, self.iteration, EVALUATIONS)
         self.accelerator.wait_for_everyone()
+        self.evaluated = logged_iterations(self.folder, EVALUATIONS)
+        self.held_out: HeldOut | None = None  # Made for the first evaluation.
 
     def make_collector(self) -> Collector:
         """The environments of this process and the generator of their actions."""

@@ -56,6 +56,8 @@ def main(policy: Path, out: Path) -> None:
         learning_rate=1e-3,
         microbatch=2,
         kl=0.1,
+        eval_every=1,
+        eval_tasks=5,
     )
     for aggregation in ("token", "sequence"):
         config = replace(basis, out=out / aggregation, aggregation=aggregation, kl=0.0, scale=False)
