@@ -73,11 +73,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         RunFolderError: the folder holds another run, or a damaged one.
         WorldBrokenError: not one episode of an iteration could be played.
     """
-    if config.group_size < method.smallest_group:
-        raise GroupTooSmallError(
-            f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
-            f"{method.smallest_group}"
-        )
+    check_group_size(config, method)
     if config.eval_every:
         make_held_out_env(config).close()
     keep_freed_memory()
@@ -96,6 +92,19 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         if run.held_out is not None:
             run.held_out.close()
     return run.finish()
+
+
+def check_group_size(config: TrainerConfig, method: Method) -> None:
+    """Refuse groups that are smaller than a method needs.
+
+    Raises:
+        GroupTooSmallError: `group_size` is too small.
+    """
+    if config.group_size < method.smallest_group:
+        raise GroupTooSmallError(
+            f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
+            f"{method.smallest_group}"
+        )
 
 
 def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:

@@ -33,6 +33,7 @@ class Turn:
         state: key of the state in which it was taken; "" where the environment was not asked.
         value: mean return of the branches from that state; `None` without branches.
         moment: saved moment of the environment before the action; `None` unless `EpisodeRequest.saves`.
+        label: what an expert would have done, in an environment with labels (`labels.Labelled`).
     """
 
     prompt: tuple[int, ...]
@@ -45,6 +46,7 @@ class Turn:
     state: str = ""
     value: float | None = None
     moment: Any = field(default=None, compare=False, repr=False)
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
