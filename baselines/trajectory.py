@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -57,6 +58,7 @@ class Trajectory:
         last_observation: last text that the environment showed.
         closing: ids of that observation, which no action followed; a critic reads them to value what was cut off.
         complexity: measured difficulty of the task, where the environment tells it.
+        options: options of `reset` with which the episode began.
     """
 
     turns: tuple[Turn, ...]
@@ -71,6 +73,7 @@ class Trajectory:
     last_observation: str = ""
     closing: tuple[int, ...] = ()
     complexity: Complexity | None = None
+    options: dict[str, Any] | None = None
 
     @property
     def total_reward(self) -> float:

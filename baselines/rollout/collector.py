@@ -285,6 +285,7 @@ class Collector:
             last_observation=slot.observation,
             closing=tuple(slot.pending[: len(slot.pending) - excess]),
             complexity=slot.complexity,
+            options=request.options,
         )
 
 
