@@ -37,11 +37,12 @@ def branch_requests(trajectories: Sequence[Trajectory], branches: int, seed_of: 
     for group, (trajectory, number) in enumerate(_turns(trajectories)):
         turn = trajectory.turns[number]
         before = [token for turn in trajectory.turns[:number] for token in (*turn.prompt, *turn.action)]
+        options = {name: value for name, value in (trajectory.options or {}).items() if name != "task_index"}
         start = Start(turn.moment, (*before, *turn.prompt), turn.observation)
         requests += [
             EpisodeRequest(
                 group,
-                options={"task": trajectory.task},
+                options={**options, "task": trajectory.task},
                 sampling_seed=seed_of(trajectory.sampling_seed, number, branch),
                 start=start,
             )

@@ -69,17 +69,17 @@ class Asker:
         asked = [ask_probes(version, part, self._trees.paths, each * len(part) + _START, each=limit) for part in parts]
         files: Changes = {} if right else self._trees.mistakes
         answers = list(self._sandboxes[where].ask(self._trees.layers, files, program=RUNNER, questions=asked))
-        found: list[Seen | None] = []
+        seen: list[Seen | None] = []
         for part, answer in zip(parts, answers, strict=True):
-            seen = read_answer(answer)
-            if len(seen) == len(part):
-                found += seen
+            together = read_answer(answer)
+            if len(together) == len(part):
+                seen += together
             elif len(part) == 1:
-                found.append(None)
+                seen.append(None)
             else:  # One of them took all the time, or all together said more than an answer may hold.
                 alone = (self.ask(version, [text], right=right, where=where, each=each) for text in part)
-                found += [one for (one,) in alone]
-        return found
+                seen += [one for (one,) in alone]
+        return seen
 
     def run_otherwise(
         self,
