@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -9,6 +10,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from baselines.config import TrainerConfig
 from baselines.method import Method
+from baselines.mixture import Component
 from baselines.rollout import make_text_env
 from textagent_gym import TextEnv
 from textagent_gym.errors import InvalidOptionError
@@ -17,33 +19,37 @@ from textagent_gym.wrappers import TextWrapper
 _STATE = "state_key"  # How `infos` names the key of the exact state.
 
 
-def env_kwargs_of(config: TrainerConfig, method: Method) -> dict[str, Any]:
-    """The environment's keyword arguments, with the infos that the method reads."""
-    if method.states != "world":
-        return config.set
-    return {**config.set, "infos": (*(config.set.get("infos") or ()), _STATE)}
+def infos_of(method: Method) -> tuple[str, ...]:
+    """Infos that the method reads."""
+    return (_STATE,) if method.states == "world" else ()
 
 
-def check_environment(config: TrainerConfig, method: Method) -> None:
-    """Refuse an environment that cannot do what the method needs.
+def check_environments(components: Sequence[Component], config: TrainerConfig, method: Method) -> None:
+    """Refuse environments that cannot do what the method needs.
+
+    Args:
+        components: environments that are played.
+        config: settings of the run.
+        method: method of the run.
 
     Raises:
-        InvalidOptionError: its observations or its actions are not text, it does not take the keyword arguments, it
-            does not tell its state, or it cannot save its moments.
-        gymnasium.error.Error: there is no such id.
+        InvalidOptionError: one does not tell its state, or cannot save its moments.
     """
-    env = make_text_env(config.env, config.set, config.wrappers)
-    try:
-        if method.states == "world" and not _supports(env.unwrapped, _STATE):
-            name = type(env.unwrapped).__name__
-            raise InvalidOptionError(
-                f"state='world' needs an environment that tells its state, and {name} does not; "
-                "with state='observation' equal texts are taken for equal states"
-            )
-        if method.branches:
-            _check_snapshots(env, method.branches)
-    finally:
-        env.close()
+    if method.branches and len(components) > 1:
+        raise InvalidOptionError(f"branches={method.branches} needs a single environment, got {len(components)}")
+    for component in components:
+        env = make_text_env(component.env, component.kwargs, config.wrappers)
+        try:
+            if method.states == "world" and not _supports(env.unwrapped, _STATE):
+                name = type(env.unwrapped).__name__
+                raise InvalidOptionError(
+                    f"state='world' needs an environment that tells its state, and {name} does not; "
+                    "with state='observation' equal texts are taken for equal states"
+                )
+            if method.branches:
+                _check_snapshots(env, method.branches)
+        finally:
+            env.close()
 
 
 def _check_snapshots(env: gymnasium.Env[Any, Any], branches: int) -> None:

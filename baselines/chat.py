@@ -68,6 +68,10 @@ class ChatFormat:
             )
         return self._ids(after[len(head) :])
 
+    def reply(self, action: str) -> list[int]:
+        """Ids of an action that somebody else gives, its end token included, as a policy would have to sample them."""
+        return [*self._ids(action), self.end_id]
+
     def save(self, folder: Path) -> None:
         """Keep the tokenizer and the chat settings with a policy."""
         self.tokenizer.save_pretrained(folder)

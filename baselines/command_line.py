@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import gymnasium
 import tyro
 
-from baselines.config import TrainerConfig
+from baselines.config import RolloutConfig, TrainerConfig
 from baselines.method import Method
 from baselines.recipe import RecipeError, read_recipe
 from baselines.run_folder import RunFolderError
@@ -99,7 +99,7 @@ def read_config(config: type[ConfigT], arguments: Sequence[str], program: str | 
         default=default,
         config=(tyro.conf.FlagCreatePairsOff,),
     )
-    return _with_environment(settings, of_env) if isinstance(settings, TrainerConfig) else settings
+    return _with_environment(settings, of_env) if isinstance(settings, RolloutConfig) else settings
 
 
 def _is_required(field: Any) -> bool:
@@ -117,7 +117,7 @@ def _with_environment(config: Any, recipe: Mapping[str, dict[str, Any]]) -> Any:
     env = full_id(config.env)
     given: dict[str, Any] = {}
     merged = {}
-    for name in ("set", "eval_set"):
+    for name in ("set", "eval_set") if isinstance(config, TrainerConfig) else ("set",):
         given = {**given, **recipe.get(name, {})}
         typed = read_settings(env, getattr(config, name), given)
         given = {**given, **typed}

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.constructors import PrimitiveConstructorSpec
 
+from baselines.mixture import Entry, components_of, parse_mixture, spell_mixture
+from baselines.schedule import difficulty_schedule, horizon_schedule
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import split_settings
 
@@ -25,6 +27,9 @@ PolicyLoss = Literal["clip", "gspo", "cispo", "episode"]
 
 KLEstimator = Literal["k1", "k2", "k3"]
 """Estimator of the divergence from the first policy in the loss; see `losses.kl_estimate`."""
+
+LabelAgent = Literal["oracle", "expert"]
+"""Who demonstrates and labels: the oracle knows everything, the expert only what it has read."""
 
 HARMLESS = frozenset(
     {
@@ -51,10 +56,22 @@ EnvSettings = Annotated[
 """Keyword arguments of an environment, on the command line `--set rooms=4 goal=brief`; `command_line.read_config` reads
 the texts as the types of the knobs."""
 
+Mixture = Annotated[
+    list[Entry],
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="[ID=WEIGHT [NAME=VALUE ...] ...]",
+        instance_from_str=parse_mixture,
+        is_instance=lambda value: isinstance(value, list),
+        str_from_instance=spell_mixture,
+    ),
+]
+"""Environments with weights, on the command line as `--mixture textagent/ALFWorld-v0=0.5 receptacles=5`."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class TrainerConfig:
-    """Settings that all methods share.
+class RolloutConfig:
+    """Settings of the episodes that a policy plays while it learns.
 
     Raises:
         InvalidOptionError: a value is out of its range.
@@ -70,12 +87,6 @@ class TrainerConfig:
     """Whether every observation lists the admissible actions, also in evaluations."""
     out: Path
     """Folder of the run; a run that stopped there resumes."""
-    iterations: int = 50
-    """Number of times that episodes are collected and learned from; a finished run resumes if it is raised."""
-    groups: int = 8
-    """Number of different tasks per iteration, over all processes."""
-    group_size: int = 8
-    """Number of episodes per task."""
     slots: int = 64
     """Number of episodes played at once by each process."""
     pool: PoolKind = "in-process"
@@ -92,6 +103,43 @@ class TrainerConfig:
     """Sampling temperature; 0 takes the likeliest token."""
     max_action_tokens: int = 24
     """Largest number of tokens per action, the end token included."""
+    system: str | None = None
+    """System message of every conversation, before the environment's instructions.
+    By default it is the one that the model was saved with."""
+    seed: int = 0
+    """Seed of the tasks, the sampling and the order of the updates."""
+
+    def __post_init__(self) -> None:
+        for name in ("slots", "max_action_tokens"):
+            check_at_least(name, getattr(self, name), 1)
+        for name in ("temperature", "patience", "seed"):
+            check_at_least(name, getattr(self, name), 0)
+        if self.workers is not None:
+            check_at_least("workers", self.workers, 1)
+        check_above_zero("answer_seconds", self.answer_seconds)
+
+    @property
+    def wrappers(self) -> tuple[Wrap, ...]:
+        """Wrappers around every environment, from the inside out."""
+        from textagent_gym.wrappers import AdmissibleActionHints
+
+        return (AdmissibleActionHints,) if self.hints else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerConfig(RolloutConfig):
+    """Settings that all methods of reinforcement learning share.
+
+    Raises:
+        InvalidOptionError: a value is out of its range.
+    """
+
+    iterations: int = 50
+    """Number of times that episodes are collected and learned from; a finished run resumes if it is raised."""
+    groups: int = 8
+    """Number of different tasks per iteration, over all processes."""
+    group_size: int = 8
+    """Number of episodes per task."""
     learning_rate: float = 1e-4
     """Learning rate, constant after the warm-up. The default suits a tiny model; about 1e-6 suits a pretrained one."""
     warmup: int = 0
@@ -107,13 +155,8 @@ class TrainerConfig:
     "sequence" (number of tokens in each episode) or "constant" (the same for every episode)."""
     max_gradient: float = 1.0
     """Largest norm of a model's gradient; a longer one is scaled down to it."""
-    system: str | None = None
-    """System message of every conversation, before the environment's instructions.
-    By default it is the one that the model was saved with."""
     checkpoint_every: int = 10
     """Number of iterations between two checkpoints."""
-    seed: int = 0
-    """Seed of the tasks, the sampling and the order of the updates."""
     eval_every: int = 0
     """Number of iterations between two evaluations on held-out tasks, the first one before training; 0 for none."""
     eval_tasks: int = 100
@@ -128,28 +171,47 @@ class TrainerConfig:
     """Largest number of tokens per action in evaluations; by default that of training."""
     eval_set: EnvSettings = field(default_factory=dict)
     """Keyword arguments of the environment that are different in evaluations, such as max_turns=50."""
+    mixture: Mixture = field(default_factory=list)
+    """Further environments and their weights; `env` has the weight 1. A group is always of one environment.
+    Settings after an id are that environment's; in a recipe, an entry is a mapping with env, set and weight."""
+    horizon: tuple[int, ...] = ()
+    """Turn budgets of the episodes, from the first to the last; a single one is fixed. By default the environment's."""
+    horizon_every: int | None = None
+    """Number of iterations per turn budget of the horizon (ScalingInter-RL)."""
+    horizon_success: float | None = None
+    """Success rate from which on the next turn budget of the horizon holds."""
+    difficulty: tuple[str, ...] = ()
+    """Levels of difficulty, from easy to hard: axes on which tasks are measured and ranked (state_size, action_size,
+    solution_length), or settings of `env` per level, such as rooms=2 rooms=4,objects=6."""
+    difficulty_levels: int = 4
+    """Number of levels into which ranked tasks are divided."""
+    difficulty_tasks: int = 100
+    """Largest number of tasks that are measured and played per environment, from the first of its split."""
+    difficulty_every: int | None = None
+    """Number of iterations per level of difficulty."""
+    difficulty_success: float | None = None
+    """Success rate from which on the next level of difficulty is played."""
+    success_window: int = 5
+    """Number of iterations whose mean success is compared with `horizon_success` or `difficulty_success`."""
 
     def __post_init__(self) -> None:
-        at_least_one = ("groups", "group_size", "slots", "max_action_tokens", "epochs", "minibatches", "microbatch")
-        for name in (*at_least_one, "checkpoint_every", "eval_tasks", "eval_episodes"):
+        super().__post_init__()
+        at_least_one = ("groups", "group_size", "epochs", "minibatches", "microbatch", "checkpoint_every")
+        of_evaluations = ("eval_tasks", "eval_episodes")
+        of_curricula = ("difficulty_levels", "difficulty_tasks", "success_window")
+        for name in (*at_least_one, *of_evaluations, *of_curricula):
             check_at_least(name, getattr(self, name), 1)
-        for name in ("iterations", "temperature", "learning_rate", "warmup", "patience", "seed", "eval_every"):
+        for name in ("iterations", "learning_rate", "warmup", "eval_every"):
             check_at_least(name, getattr(self, name), 0)
-        for name, low in (("workers", 1), ("eval_temperature", 0), ("eval_max_action_tokens", 1)):
+        for name, low in (("eval_temperature", 0), ("eval_max_action_tokens", 1)):
             if getattr(self, name) is not None:
                 check_at_least(name, getattr(self, name), low)
         if "split" in self.eval_set:
             raise InvalidOptionError(f"eval_set holds split={self.eval_set['split']}: give it as eval_split")
-        for name in ("max_gradient", "answer_seconds"):
-            if not getattr(self, name) > 0:
-                raise InvalidOptionError(f"{name} must be above 0, got {getattr(self, name)}")
-
-    @property
-    def wrappers(self) -> tuple[Wrap, ...]:
-        """Wrappers around every environment, from the inside out."""
-        from textagent_gym.wrappers import AdmissibleActionHints
-
-        return (AdmissibleActionHints,) if self.hints else ()
+        check_above_zero("max_gradient", self.max_gradient)
+        components_of(self.mixture)
+        horizon_schedule(self)
+        difficulty_schedule(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,8 +240,8 @@ class PolicyConfig(TrainerConfig):
         super().__post_init__()
         for name in ("clip_low", "clip_high", "kl"):
             check_at_least(name, getattr(self, name), 0)
-        if self.max_sampling_weight is not None and not self.max_sampling_weight > 0:
-            raise InvalidOptionError(f"max_sampling_weight must be above 0, got {self.max_sampling_weight}")
+        if self.max_sampling_weight is not None:
+            check_above_zero("max_sampling_weight", self.max_sampling_weight)
 
     @property
     def reward_kl(self) -> float:
@@ -205,3 +267,13 @@ def check_at_least(name: str, value: float, low: int) -> None:
     """
     if not value >= low:
         raise InvalidOptionError(f"{name} must be at least {low}, got {value}")
+
+
+def check_above_zero(name: str, value: float) -> None:
+    """Refuse a setting that is not positive.
+
+    Raises:
+        InvalidOptionError: the value is 0 or less, or not a number.
+    """
+    if not value > 0:
+        raise InvalidOptionError(f"{name} must be above 0, got {value}")

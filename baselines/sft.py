@@ -11,14 +11,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baselines.command_line import LogFunction, run_from_terminal
+from baselines.config import check_above_zero, check_at_least
 from textagent_gym.errors import TextAgentError
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from trl import SFTTrainer
 
 
-@dataclass(frozen=True)
-class Config:
+@dataclass(frozen=True, kw_only=True)
+class FineTuningConfig:
+    """Settings of an optimizer that fits a policy to given actions.
+
+    Raises:
+        InvalidOptionError: a value is out of its range.
+    """
+
+    epochs: float = 3.0
+    """Number of passes over the data."""
+    batch_size: int = 16
+    """Number of conversations per update."""
+    learning_rate: float = 1e-3
+    """Highest learning rate, from which it falls linearly to zero.
+    The default suits a tiny model; about 1e-5 suits a pretrained one."""
+
+    def __post_init__(self) -> None:
+        check_above_zero("epochs", self.epochs)
+        check_at_least("batch_size", self.batch_size, 1)
+        check_at_least("learning_rate", self.learning_rate, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(FineTuningConfig):
     """Supervised fine-tuning on the agent's turns of demonstrations."""
 
     model: str
@@ -27,15 +51,8 @@ class Config:
     """JSONL file with one conversation per line, as `textagent-gym demos` writes it."""
     out: Path
     """Folder for the trained policy."""
-    epochs: float = 3.0
-    """Number of passes over the demonstrations."""
-    batch_size: int = 16
-    """Number of conversations per update."""
-    learning_rate: float = 1e-3
-    """Highest learning rate, from which it falls linearly to zero.
-    The default suits a tiny model; about 1e-5 suits a pretrained one."""
-    max_length: int = 2_048
-    """Largest number of tokens per conversation; a longer one is cut at its end."""
+    max_length: int | None = 2_048
+    """Largest number of tokens per conversation; a longer one is cut at its end, with `None` none is."""
     every_token: bool = False
     """Whether every token is trained on, not the agent's alone.
     It teaches a tiny model the language of a world."""
@@ -90,38 +107,66 @@ def common_system(demos: list[dict[str, Any]]) -> str:
 def make_trainer(config: Config) -> SFTTrainer:
     """TRL's trainer over the demonstrations."""
     demos = read_demos(config.demos, config.max_demos)  # First: a file that cannot be used is told before a long load.
+    from baselines.models import load_policy
+
+    return fit(
+        *load_policy(config.model),
+        [{"messages": demo["messages"]} for demo in demos],
+        config,
+        config.out,
+        seed=config.seed,
+        max_length=config.max_length,
+        assistant_only_loss=not config.every_token,
+    )
+
+
+def fit(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    rows: list[dict[str, Any]],
+    config: FineTuningConfig,
+    out: Path,
+    *,
+    seed: int,
+    max_length: int | None = None,
+    assistant_only_loss: bool = False,
+) -> SFTTrainer:
+    """TRL's trainer over conversations, before its first update.
+
+    Args:
+        model, tokenizer: the policy, which is changed.
+        rows: conversations, as `messages`, or as `input_ids` with `labels` (-100 where nothing is learned).
+        config: settings of the optimizer.
+        out: folder that TRL may write to.
+        seed: seed of the order of the rows.
+        max_length: largest number of tokens per conversation; a longer one is cut at its end.
+        assistant_only_loss: whether only the agent's tokens of `messages` are trained on.
+    """
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer
 
     from baselines.allocator import keep_freed_memory
-    from baselines.models import load_policy
 
     keep_freed_memory()
-    model, tokenizer = load_policy(config.model)
     arguments = SFTConfig(
-        output_dir=str(config.out),
+        output_dir=str(out),
         num_train_epochs=config.epochs,
         per_device_train_batch_size=config.batch_size,
         learning_rate=config.learning_rate,
         lr_scheduler_type="linear",
         warmup_steps=5,
-        max_length=config.max_length,
-        assistant_only_loss=not config.every_token,
+        max_length=max_length,
+        assistant_only_loss=assistant_only_loss,
         logging_steps=5,
         save_strategy="no",
         report_to=[],
-        seed=config.seed,
+        seed=seed,
         bf16=False,
         gradient_checkpointing=False,
         disable_tqdm=True,
         dataloader_pin_memory=False,
     )
-    return SFTTrainer(
-        model=model,
-        processing_class=tokenizer,
-        args=arguments,
-        train_dataset=Dataset.from_list([{"messages": demo["messages"]} for demo in demos]),
-    )
+    return SFTTrainer(model=model, processing_class=tokenizer, args=arguments, train_dataset=Dataset.from_list(rows))
 
 
 def run(config: Config, log: LogFunction | None = None) -> Path:
@@ -133,14 +178,14 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     """
     trainer = make_trainer(config)
     if log is not None:
-        _report(trainer, log)
+        report(trainer, log)
     trainer.train()
     trainer.save_model(str(config.out))
     _save_chat(config)
     return config.out
 
 
-def _report(trainer: SFTTrainer, log: LogFunction) -> None:
+def report(trainer: SFTTrainer, log: LogFunction) -> None:
     """Hand every value that TRL logs on, instead of printing it."""
     from transformers import PrinterCallback, TrainerCallback
 

@@ -33,6 +33,7 @@ class Turn:
         state: key of the state in which it was taken; "" where the environment was not asked.
         value: mean return of the branches from that state; `None` without branches.
         moment: saved moment of the environment before the action; `None` unless `EpisodeRequest.saves`.
+        label: what an expert would have done, in an environment with labels (`labels.Labelled`).
     """
 
     prompt: tuple[int, ...]
@@ -45,6 +46,7 @@ class Turn:
     state: str = ""
     value: float | None = None
     moment: Any = field(default=None, compare=False, repr=False)
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Trajectory:
         last_observation: last text that the environment showed.
         closing: ids of that observation, which no action followed; a critic reads them to value what was cut off.
         complexity: measured difficulty of the task, where the environment tells it.
+        options: options of `reset` with which the episode began.
         sampling_seed: seed of the tokens that were sampled.
     """
 
@@ -79,6 +82,7 @@ class Trajectory:
     last_observation: str = ""
     closing: tuple[int, ...] = ()
     complexity: Complexity | None = None
+    options: dict[str, Any] | None = None
     sampling_seed: int = 0
 
     @property

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baselines.chat import ChatFormat
+from baselines.labels import LABEL
 from baselines.rollout.backend import Completion, Generator, Prompt
 from baselines.rollout.pool import Pool
 from baselines.trajectory import Trajectory, Turn
@@ -93,6 +94,7 @@ class _Slot:
     overdue: bool = False  # The answer is no longer wanted: the episode is played elsewhere.
     completion: Completion | None = None  # What was sent; None after a reset.
     observation: str = ""
+    label: str | None = None  # What an expert would do after the observation.
     complexity: Complexity | None = None  # Of the task, as the reset told it.
     state: str = ""  # Key of the present state, where the environment tells it.
     moment: Any = None  # The present moment, where it is saved.
@@ -259,6 +261,7 @@ class Collector:
             # An environment may have been asked to put them before its first observation.
             unshown = "" if instructions in answer.observation else instructions
             slot.observation = answer.observation
+            slot.label = answer.info.get(LABEL)
             slot.complexity = answer.info.get("complexity")
             slot.state = str(answer.info.get("state_key", ""))
             slot.pending = self._chat.opening(answer.observation, unshown)
@@ -298,9 +301,11 @@ class Collector:
                 bool(answer.info.get("valid_action", True)),
                 slot.state,
                 moment=slot.moment,
+                label=slot.label,
             )
         )
         slot.observation = answer.observation
+        slot.label = answer.info.get(LABEL)
         slot.state = str(answer.info.get("state_key", ""))
         slot.pending = self._chat.following(slot.observation)
         if completion.ids[-1] != self._chat.end_id:
@@ -325,6 +330,7 @@ class Collector:
             last_observation=slot.observation,
             closing=tuple(slot.pending[: len(slot.pending) - excess]),
             complexity=slot.complexity,
+            options=request.options,
             sampling_seed=request.sampling_seed,
         )
 

@@ -16,10 +16,11 @@ import yaml
 
 from baselines import grpo, sft
 from baselines.command_line import read_config
-from baselines.config import TrainerConfig
+from baselines.config import RolloutConfig
 from baselines.held_out import make_held_out_env
 from baselines.recipe import RECIPES, RecipeError
 from baselines.rollout import make_text_env
+from baselines.sft_then_rl import CONFIGS
 from tests.baselines.test_training import NumbersEnv, config, curve
 from textagent_gym.errors import InvalidOptionError
 
@@ -34,7 +35,7 @@ DOCUMENTED = [
 ]
 
 
-def bounded(settings: TrainerConfig) -> bool:
+def bounded(settings: RolloutConfig) -> bool:
     """Whether an iteration draws from tasks that exist already. Making the environment checks its settings too."""
     env = make_text_env(settings.env, settings.set, settings.wrappers)
     base = env.unwrapped
@@ -148,8 +149,10 @@ def test_every_method_has_a_recipe_for_every_world() -> None:
 
 @pytest.mark.parametrize(("module", "arguments"), DOCUMENTED)
 def test_a_documented_command_is_one_that_makes_no_game_per_episode(module: str, arguments: str) -> None:
-    settings = read_config(importlib.import_module(f"baselines.{module}").Config, shlex.split(arguments, comments=True))
-    if isinstance(settings, TrainerConfig):
+    words = shlex.split(arguments, comments=True)
+    config = CONFIGS[words.pop(0)] if module == "sft_then_rl" else importlib.import_module(f"baselines.{module}").Config
+    settings: Any = read_config(config, words)
+    if isinstance(settings, RolloutConfig):
         pytest.importorskip("textworld")
         assert bounded(settings)
 

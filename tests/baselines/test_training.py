@@ -58,10 +58,13 @@ def curve(out: Path) -> list[dict[str, float]]:
 def test_the_loss_of_sft_is_on_the_agents_tokens_only(tiny: Path, demos: Path, tmp_path: Path) -> None:
     trainer = sft.make_trainer(sft.Config(model=str(tiny), demos=demos, out=tmp_path))
     _, tokenizer = load_policy(str(tiny))
-    demo = json.loads(demos.read_text().splitlines()[0])
-    batch = trainer.data_collator([trainer.train_dataset[0]])
+    recorded = [json.loads(line) for line in demos.read_text().splitlines()]
+    longest = max(range(len(recorded)), key=lambda index: len(recorded[index]["messages"]))
+    demo = recorded[longest]
+    batch = trainer.data_collator([trainer.train_dataset[longest]])
     trained = batch["input_ids"][batch["labels"] != -100]
     actions = [m["content"] for m in demo["messages"] if m["role"] == "assistant"]
+    assert len(actions) > 1  # Every turn is trained on, not the last one alone.
     assert tokenizer.decode(trained) == "".join(action + "<|end|>" for action in actions)
 
 
@@ -212,8 +215,8 @@ def test_settings_out_of_range_are_refused(tiny: Path, tmp_path: Path, setting: 
 @pytest.mark.parametrize(
     "module",
     [
-        *("baselines.ppo", "baselines.grpo", "baselines.gigpo", "baselines.vineppo", "baselines.rloo"),
-        *("baselines.reinforce_pp", "baselines.sft"),
+        f"baselines.{name}"
+        for name in ("ppo", "grpo", "gigpo", "vineppo", "rloo", "reinforce_pp", "sft", "dagger", "sft_then_rl")
     ],
 )
 def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: str) -> None:

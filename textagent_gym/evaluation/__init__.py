@@ -1,7 +1,7 @@
 """Evaluation that others can check: runs, statistics, result files, replays and a page to look at."""
 
 from textagent_gym.evaluation.demonstrations import demonstrate
-from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, play
+from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, play, play_until_whole
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, begin, digest, load, record, save
 from textagent_gym.evaluation.replay import Mismatch, replay
 from textagent_gym.evaluation.report import Row, Transcript, write_report
@@ -36,6 +36,7 @@ __all__ = [
     "load",
     "mean_interval",
     "play",
+    "play_until_whole",
     "record",
     "replay",
     "save",
