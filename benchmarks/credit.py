@@ -65,7 +65,7 @@ def speaking_policy(folder: Path) -> Path:
     texts = [message["content"] for demo in demos for message in demo["messages"]]
     make_tiny_policy(folder / "tiny", texts, hidden=32, layers=2, heads=2)
     config = sft.Config(
-        model=str(folder / "tiny"), demos=file, out=folder / "sft", epochs=15, batch_size=8, learning_rate=5e-3
+        model=str(folder / "tiny"), demos=file, out=folder / "sft", epochs=8, batch_size=8, learning_rate=5e-3
     )
     sft.run(config)
     return folder / "sft"
