@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -71,10 +72,7 @@ def grpo(rollouts: Rollouts, *, credit: EpisodeOrTurn = "episode", scale: bool =
         [[0.71], [-0.71]]
     """
 
-    def against_group(x: Array) -> Array:
-        centred: Array = x - x.mean(0)
-        return centred / (x.std(0, ddof=1) + _EPSILON) if scale else centred
-
+    against_group = partial(_against_mean, scale=scale)
     return _within_groups(rollouts, _compared(rollouts, credit, discount), against_group, "GRPO")
 
 
@@ -90,6 +88,41 @@ def grpo_process(rollouts: Rollouts, *, scale: bool = True, discount: float = 1.
         deviation = rewards[played].std(ddof=1) + _EPSILON if scale else 1.0
         normal[members] = np.where(played, (rewards - rewards[played].mean()) / deviation, 0.0)
     return Credit(_sum_ahead(normal, np.where(rollouts.played, discount, 0.0)))
+
+
+def gigpo(rollouts: Rollouts, *, step_weight: float = 1.0, scale: bool = True, discount: float = 0.95) -> Credit:
+    """A_it = E_i + w S_it: the advantage of the episode in its group, and that of the step among those of its state.
+
+        E_i  = (R_i - mean(R)) / F(R)         R: returns of the group's episodes
+        S_it = (G_it - mean(G)) / F(G)        G: returns-to-go of the group's steps taken in the same state
+        G_it = sum over k >= t of discount^(k - t) r_ik
+
+    F is the standard deviation + 1e-4 as in `grpo`, or 1 without `scale`. Where nobody else acted, S is 0. An episode
+    that comes back to a state is compared with itself too.
+
+    Source: Feng et al., 2025, "Group-in-Group Policy Optimization for LLM Agent Training" (arXiv 2505.10978),
+    sections 4.1 to 4.3.
+
+    Args:
+        rollouts: the episodes, with `states`; their steps are turns.
+        step_weight: w.
+        scale: whether the deviations are divided by.
+        discount: discount of later rewards per turn.
+
+    Raises:
+        GroupTooSmallError: a group has one episode only.
+    """
+    assert rollouts.states is not None
+    ahead = _compared(rollouts, "turn", discount)
+    step_advantages = np.zeros(ahead.shape)
+    for members in _members(rollouts.groups, "GiGPO"):
+        rows, steps = np.nonzero(rollouts.played[members])
+        rows = members[rows]
+        numbers, places = np.unique(rollouts.states[rows, steps], return_inverse=True)
+        for number in range(len(numbers)):
+            here = rows[places == number], steps[places == number]
+            step_advantages[here] = _against_mean(ahead[here], scale)
+    return Credit(grpo(rollouts, scale=scale).advantages + step_weight * step_advantages)
 
 
 def rloo(rollouts: Rollouts, *, credit: EpisodeOrTurn = "episode", discount: float = 1.0) -> Credit:
@@ -231,6 +264,14 @@ def _within_groups(rollouts: Rollouts, x: Array, compare: Callable[[Array], Arra
     for members in _members(rollouts.groups, method):
         advantages[members] = compare(x[members])
     return Credit(np.where(rollouts.played, advantages, 0.0))
+
+
+def _against_mean(x: Array, scale: bool) -> Array:
+    """x less its mean over the first axis, and divided by its deviation; 0 where there is nothing to compare with."""
+    if len(x) == 1:
+        return np.zeros(x.shape)
+    centred: Array = x - x.mean(0)
+    return centred / (x.std(0, ddof=1) + _EPSILON) if scale else centred
 
 
 def _group_mean(rollouts: Rollouts, x: Array) -> Array:

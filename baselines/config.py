@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.constructors import PrimitiveConstructorSpec
 
+from baselines.mixture import Entry, components_of, parse_mixture, spell_mixture
+from baselines.schedule import difficulty_schedule, horizon_schedule
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import split_settings
 
@@ -53,6 +55,18 @@ EnvSettings = Annotated[
 ]
 """Keyword arguments of an environment, on the command line `--set rooms=4 goal=brief`; `command_line.read_config` reads
 the texts as the types of the knobs."""
+
+Mixture = Annotated[
+    list[Entry],
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="[ID=WEIGHT [NAME=VALUE ...] ...]",
+        instance_from_str=parse_mixture,
+        is_instance=lambda value: isinstance(value, list),
+        str_from_instance=spell_mixture,
+    ),
+]
+"""Environments with weights, on the command line as `--mixture textagent/ALFWorld-v0=0.5 receptacles=5`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,11 +171,35 @@ class TrainerConfig(RolloutConfig):
     """Largest number of tokens per action in evaluations; by default that of training."""
     eval_set: EnvSettings = field(default_factory=dict)
     """Keyword arguments of the environment that are different in evaluations, such as max_turns=50."""
+    mixture: Mixture = field(default_factory=list)
+    """Further environments and their weights; `env` has the weight 1. A group is always of one environment.
+    Settings after an id are that environment's; in a recipe, an entry is a mapping with env, set and weight."""
+    horizon: tuple[int, ...] = ()
+    """Turn budgets of the episodes, from the first to the last; a single one is fixed. By default the environment's."""
+    horizon_every: int | None = None
+    """Number of iterations per turn budget of the horizon (ScalingInter-RL)."""
+    horizon_success: float | None = None
+    """Success rate from which on the next turn budget of the horizon holds."""
+    difficulty: tuple[str, ...] = ()
+    """Levels of difficulty, from easy to hard: axes on which tasks are measured and ranked (state_size, action_size,
+    solution_length), or settings of `env` per level, such as rooms=2 rooms=4,objects=6."""
+    difficulty_levels: int = 4
+    """Number of levels into which ranked tasks are divided."""
+    difficulty_tasks: int = 100
+    """Largest number of tasks that are measured and played per environment, from the first of its split."""
+    difficulty_every: int | None = None
+    """Number of iterations per level of difficulty."""
+    difficulty_success: float | None = None
+    """Success rate from which on the next level of difficulty is played."""
+    success_window: int = 5
+    """Number of iterations whose mean success is compared with `horizon_success` or `difficulty_success`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least_one = ("groups", "group_size", "epochs", "minibatches", "microbatch", "checkpoint_every")
-        for name in (*at_least_one, "eval_tasks", "eval_episodes"):
+        of_evaluations = ("eval_tasks", "eval_episodes")
+        of_curricula = ("difficulty_levels", "difficulty_tasks", "success_window")
+        for name in (*at_least_one, *of_evaluations, *of_curricula):
             check_at_least(name, getattr(self, name), 1)
         for name in ("iterations", "learning_rate", "warmup", "eval_every"):
             check_at_least(name, getattr(self, name), 0)
@@ -171,6 +209,9 @@ class TrainerConfig(RolloutConfig):
         if "split" in self.eval_set:
             raise InvalidOptionError(f"eval_set holds split={self.eval_set['split']}: give it as eval_split")
         check_above_zero("max_gradient", self.max_gradient)
+        components_of(self.mixture)
+        horizon_schedule(self)
+        difficulty_schedule(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -134,7 +134,7 @@ def demonstrate(env: Labelled, chat: ChatFormat, request: EpisodeRequest, *, lon
                 turn.action,
                 turn.observation,
                 turn.valid,
-                turn.action,
+                label=turn.action,
             )
         )
         prompt = chat.following(following)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from baselines.advantages import AdvantageFunction
-from baselines.rollouts import Level
+from baselines.rollouts import Level, StateKind
 
 if TYPE_CHECKING:
     import torch
@@ -89,7 +89,10 @@ class Method:
         reference: whether the log-probabilities under the first policy are needed, for `Forward` or `Rollouts.kl`.
         rescored: whether the trainer computes the sampled tokens' log-probabilities itself before the first update.
         resample: number of times that groups without any advantage are replaced by new tasks in one iteration; for
-            methods whose advantages need neither a critic nor the first policy.
+            methods whose advantages need neither a critic, the first policy nor branches.
+        states: what makes two states equal, for `Rollouts.states`; `None` for methods that do not ask.
+        branches: number of episodes that are played from each turn's state for its value (`branching.py`), for
+            `Rollouts.values`; for methods without a critic.
     """
 
     advantages: AdvantageFunction
@@ -100,6 +103,8 @@ class Method:
     reference: bool = False
     rescored: bool = False
     resample: int = 0
+    states: StateKind | None = None
+    branches: int = 0
 
     @property
     def learns_from_all(self) -> bool:

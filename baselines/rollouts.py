@@ -11,6 +11,7 @@ An episode is a row of *steps*. A step is a turn, or, for methods that tell a tu
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Level = Literal["turn", "token"]
+StateKind = Literal["world", "observation"]
+"""What makes the states of two steps equal: the world's exact state (`TextEnv.state_key`), or the text that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +38,15 @@ class Rollouts:
         lengths: shape (episodes,), number of steps.
         groups: shape (episodes,), the same number for episodes that began in the same state.
         terminated: shape (episodes,), true where the world ended; false where a budget or the context ran out.
-        values: shape (episodes, steps), the critic's estimate before each step when it was taken, 0 after the last
-            step; `None` without a critic.
+        values: shape (episodes, steps), the critic's estimate before each step when it was taken, or the mean return of
+            branches from there, 0 after the last step; `None` without a critic or branches.
         bootstrap: shape (episodes,), the critic's estimate of what would have followed the last step, 0 where the world
-            ended; `None` without a critic.
+            ended; `None` without a critic or branches.
         kl: shape (episodes, steps), the estimate log p - log p_first of the divergence from the first policy, summed
             over the tokens of each step, with p when they were sampled; `None` unless `Method.reference`.
         turns: shape (episodes, steps), number of the turn that a step belongs to; `None` where each step is a turn.
+        states: shape (episodes, steps), the same number for steps that were taken in the same state, 0 after the last
+            step; `None` unless `Method.states`.
     """
 
     rewards: Array
@@ -52,6 +57,7 @@ class Rollouts:
     bootstrap: Array | None = None
     kl: Array | None = None
     turns: Counts | None = None
+    states: Counts | None = None
 
     @property
     def played(self) -> NDArray[np.bool_]:
@@ -87,19 +93,23 @@ def rollouts_of(
     values: Array | None = None,
     bootstrap: Array | None = None,
     kl: Sequence[Array] | None = None,
+    *,
+    states: StateKind | None = None,
 ) -> Rollouts:
     """Episodes as arrays.
 
     Args:
         trajectories: the episodes.
         level: unit that counts as a step.
-        values, bootstrap: what a critic says of them (`critic.read_values`).
+        values, bootstrap: what a critic says of them (`critic.read_values`), or branches do.
         kl: estimated divergence per token of each conversation (`scoring.divergences`).
+        states: what makes states equal, if that is asked for.
     """
     per_turn = level == "turn"
     lengths = np.array([len(t.turns) if per_turn else t.sampled for t in trajectories], dtype=np.int64)
     shape = (len(trajectories), int(lengths.max(initial=0)))
     rewards, divergence, turns = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64)
+    numbers = np.zeros(shape, dtype=np.int64)
     for row, trajectory in enumerate(trajectories):
         step, at = 0, 0
         for number, turn in enumerate(trajectory.turns):
@@ -108,6 +118,8 @@ def rollouts_of(
             steps = slice(step, step + (1 if per_turn else len(turn.action)))
             step = steps.stop
             turns[row, steps] = number
+            if states is not None:
+                numbers[row, steps] = _number_of(turn.state if states == "world" else turn.observation)
             rewards[row, step - 1] = turn.reward  # On the last token of the action.
             if kl is not None:
                 divergence[row, steps] = kl[row][begin:at].sum() if per_turn else kl[row][begin:at]
@@ -120,7 +132,22 @@ def rollouts_of(
         bootstrap,
         None if kl is None else divergence,
         None if per_turn else turns,
+        None if states is None else numbers,
     )
+
+
+def _number_of(state: str) -> int:
+    """The same number for equal texts, in every process; 64 bits, so that others are different."""
+    digest = hashlib.blake2b(state.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def turn_values(trajectories: Sequence[Trajectory]) -> Array:
+    """Value of the state before each turn, shape (episodes, turns), 0 after the last one."""
+    values = np.zeros((len(trajectories), max((len(t.turns) for t in trajectories), default=0)))
+    for row, trajectory in enumerate(trajectories):
+        values[row, : len(trajectory.turns)] = [turn.value for turn in trajectory.turns]
+    return values
 
 
 def join(parts: Sequence[Rollouts]) -> Rollouts:

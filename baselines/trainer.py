@@ -14,8 +14,10 @@ unless it is asked for more iterations.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -28,19 +30,21 @@ from torch.optim.lr_scheduler import LinearLR
 
 from baselines.advantages import GroupTooSmallError
 from baselines.allocator import keep_freed_memory
+from baselines.branching import branch_requests, with_values
+from baselines.capabilities import check_environments, infos_of
 from baselines.chat import chat_of
 from baselines.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.config import HARMLESS, TrainerConfig
 from baselines.critic import load_critic
+from baselines.curriculum import Curriculum, Stage, make_curriculum
 from baselines.held_out import HeldOut, make_held_out_env
 from baselines.method import Method
 from baselines.models import load_policy
-from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool, make_text_env
+from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
 from baselines.run_folder import EVALUATIONS, append_metrics, claim_folder, drop_metrics_after, logged_iterations
 from baselines.trajectory import Trajectory
 from baselines.update import Learner, update, useful_groups
 from textagent_gym.errors import WorldBrokenError
-from textagent_gym.vector import env_maker
 
 
 class Stream(IntEnum):
@@ -49,6 +53,8 @@ class Stream(IntEnum):
     TASKS = 0
     SAMPLING = 1
     ORDER = 2
+    CURRICULUM = 3
+    BRANCHES = 4
 
 
 def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
@@ -62,12 +68,12 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
 
     Raises:
         GroupTooSmallError: `group_size` is smaller than the method needs.
-        InvalidOptionError: the observations or the actions of the environment are not text.
+        InvalidOptionError: the observations or the actions of an environment are not text, or it does not take what the
+            curriculum asks for.
         RunFolderError: the folder holds another run, or a damaged one.
         WorldBrokenError: not one episode of an iteration could be played.
     """
     check_group_size(config, method)
-    make_text_env(config.env, config.set, config.wrappers).close()  # Refused before a model is loaded or a folder made.
     if config.eval_every:
         make_held_out_env(config).close()
     keep_freed_memory()
@@ -125,7 +131,8 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     run.learner.policy.eval()
     run.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
     collection = _collect(run, collector)
-    summary = _summary(collection, iteration)
+    collection, branch_steps = _value(run, collector, collection)
+    summary = _summary(collection, iteration, branch_steps, run.curriculum)
     collected = time.perf_counter()
     run.learner.policy.train()
     metrics = update(
@@ -136,14 +143,16 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
         stream_seed(config, iteration, Stream.ORDER),
         only_critic=run.method.critic is not None and iteration < run.method.critic.warmup,
     )
-    run.iteration += 1
     metrics = {
-        "iteration": run.iteration,
+        "iteration": iteration + 1,
+        **run.curriculum.metrics(run.stage),
         **summary,
         **metrics,
         "rollout_seconds": collected - started,
         "update_seconds": time.perf_counter() - collected,
     }
+    run.iteration += 1
+    run.successes.append(summary.get("success", math.nan))
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics)
         if log is not None:
@@ -167,24 +176,44 @@ def _collect(run: _Run, collector: Collector) -> Collection:
     return collection
 
 
-def episode_requests(config: TrainerConfig, iteration: int, groups: range | None = None) -> list[EpisodeRequest]:
+def _value(run: _Run, collector: Collector, collection: Collection) -> tuple[Collection, int]:
+    """This process's episodes, with the values of their states if the method asks for branches, and their env steps."""
+    if not run.method.branches:
+        return collection, 0
+
+    def seed_of(episode: int, turn: int, branch: int) -> int:
+        return stream_seed(run.config, run.iteration, Stream.BRANCHES, episode, turn, branch)
+
+    branched = collector.collect(branch_requests(collection.trajectories, run.method.branches, seed_of))
+    return with_values(collection, branched), sum(len(branch.turns) for branch in branched.trajectories)
+
+
+def episode_requests(
+    config: TrainerConfig,
+    iteration: int,
+    groups: range | None = None,
+    options: Sequence[dict[str, Any] | None] | None = None,
+) -> list[EpisodeRequest]:
     """The episodes of one iteration, over all processes: equal seeds within a group, so that they begin equally.
 
     Args:
         config: settings of the run.
         iteration: number of the iteration, from 0.
         groups: numbers of the groups within the iteration; the first `config.groups` by default.
+        options: options of `reset` for each of the groups; none by default.
     """
     groups = range(config.groups) if groups is None else groups
+    options = [None] * len(groups) if options is None else options
     random = np.random.default_rng(stream_seed(config, iteration, Stream.TASKS))
     seeds = random.integers(2**31, size=groups.stop)
     return [
         EpisodeRequest(
             group,
             seed=int(seed),
+            options=chosen,
             sampling_seed=stream_seed(config, iteration, Stream.SAMPLING, group * config.group_size + member),
         )
-        for group, seed in zip(groups, seeds[groups.start :], strict=True)
+        for group, seed, chosen in zip(groups, seeds[groups.start :], options, strict=True)
         for member in range(config.group_size)
     ]
 
@@ -194,14 +223,15 @@ def stream_seed(config: TrainerConfig, iteration: int, stream: Stream, *path: in
     return int(np.random.SeedSequence((config.seed, iteration, stream, *path)).generate_state(1)[0])
 
 
-def _summary(collection: Collection, iteration: int) -> dict[str, float]:
-    """Metrics of the episodes of all processes.
+def _summary(collection: Collection, iteration: int, branch_steps: int, curriculum: Curriculum) -> dict[str, float]:
+    """Metrics of the episodes of all processes; `env_steps` are those of their branches too.
 
     Raises:
         WorldBrokenError: there are none.
     """
     mine = [_measure(trajectory) for trajectory in collection.trajectories]
     played: list[dict[str, Any]] = gather_object(mine)
+    branches: list[int] = gather_object([branch_steps])
     reasons: list[str] = gather_object([episode.reason for episode in collection.broken])
     if not played:
         raise WorldBrokenError(f"no episode of iteration {iteration + 1} could be played: {reasons[0]}")
@@ -215,13 +245,16 @@ def _summary(collection: Collection, iteration: int) -> dict[str, float]:
         **({"success": float(np.mean(successes))} if successes else {}),
         **({"score": float(np.mean(scores))} if scores else {}),
         "turns": float(np.mean([episode["turns"] for episode in played])),
+        "env_steps": sum(episode["turns"] for episode in played) + sum(branches),
         "action_tokens": tokens,
         "entropy_estimate": -sum(episode["log_prob"] for episode in played) / tokens,
+        **curriculum.component_metrics(played),
     }
 
 
 def _measure(trajectory: Trajectory) -> dict[str, Any]:
     return {
+        "options": trajectory.options,
         "return": trajectory.total_reward,
         "success": trajectory.success,
         "score": trajectory.score,
@@ -239,6 +272,10 @@ class _Run:
         self.method = method
         self.folder = config.out
         self.accelerator = Accelerator()
+        # What cannot be played is refused before a model is loaded or a folder made.
+        with self.accelerator.main_process_first():
+            self.curriculum = make_curriculum(config)
+            check_environments(self.curriculum.components, config, method)
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         try:
@@ -253,6 +290,7 @@ class _Run:
             claim_folder(config.out, config, HARMLESS)
         self.chat = chat_of(config.model, tokenizer, config.system)
         self.iteration = checkpoint.iteration if checkpoint else 0
+        self.successes = checkpoint.successes if checkpoint else []
         self.learner = self._prepare(policy, critic, checkpoint)
         if self.accelerator.is_main_process:
             drop_metrics_after(self.folder, self.iteration)
@@ -264,7 +302,8 @@ class _Run:
     def make_collector(self) -> Collector:
         """The environments of this process and the generator of their actions."""
         config = self.config
-        slots = max(1, min(config.slots, len(self.my_requests(range(config.groups)))))
+        episodes = len(self.my_requests(range(config.groups))) * max(1, self.method.branches)
+        slots = max(1, min(config.slots, episodes))
         self.generator = TransformersGenerator(
             self.accelerator.unwrap_model(self.learner.policy),
             self.chat.end_id,
@@ -272,16 +311,23 @@ class _Run:
             max_action_tokens=config.max_action_tokens,
             temperature=config.temperature,
         )
-        pool = make_pool(
-            env_maker(config.env, wrappers=config.wrappers, **config.set), slots, config.pool, config.workers
-        )
+        pool = make_pool(self.curriculum.make_env(infos_of(self.method)), slots, config.pool, config.workers)
         return Collector(
             pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds
         )
 
+    @property
+    def stage(self) -> Stage:
+        """Where the curricula of the current iteration are."""
+        return self.curriculum.stage(self.successes)
+
     def my_requests(self, groups: range) -> list[EpisodeRequest]:
         """This process's share of the episodes of some groups: neighbours, so that groups stay together."""
-        requests = episode_requests(self.config, self.iteration, groups)
+        seed = stream_seed(self.config, self.iteration, Stream.CURRICULUM, groups.start)
+        options = self.curriculum.options(self.stage, len(groups), seed)
+        requests = episode_requests(self.config, self.iteration, groups, options)
+        if self.method.branches:
+            requests = [replace(request, saves=True) for request in requests]
         processes, process = self.accelerator.num_processes, self.accelerator.process_index
         return requests[process * len(requests) // processes : (process + 1) * len(requests) // processes]
 
@@ -295,6 +341,7 @@ class _Run:
                 self.iteration,
                 optimizer=learner.optimizer,
                 schedule=learner.schedule,
+                successes=self.successes,
                 save_policy=self._save_policy,
                 critic=critic,
             )

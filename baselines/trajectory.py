@@ -9,7 +9,8 @@ rewards:            r1            r2            r3     on the last token of each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -29,6 +30,9 @@ class Turn:
         text: the action as the environment received it.
         observation: what the policy read before it acted.
         valid: whether the environment understood the action (true where it does not tell).
+        state: key of the state in which it was taken; "" where the environment was not asked.
+        value: mean return of the branches from that state; `None` without branches.
+        moment: saved moment of the environment before the action; `None` unless `EpisodeRequest.saves`.
         label: what an expert would have done, in an environment with labels (`labels.Labelled`).
     """
 
@@ -39,6 +43,9 @@ class Turn:
     text: str
     observation: str
     valid: bool = True
+    state: str = ""
+    value: float | None = None
+    moment: Any = field(default=None, compare=False, repr=False)
     label: str | None = None
 
 
@@ -59,6 +66,8 @@ class Trajectory:
         last_observation: last text that the environment showed.
         closing: ids of that observation, which no action followed; a critic reads them to value what was cut off.
         complexity: measured difficulty of the task, where the environment tells it.
+        options: options of `reset` with which the episode began.
+        sampling_seed: seed of the tokens that were sampled.
     """
 
     turns: tuple[Turn, ...]
@@ -73,6 +82,8 @@ class Trajectory:
     last_observation: str = ""
     closing: tuple[int, ...] = ()
     complexity: Complexity | None = None
+    options: dict[str, Any] | None = None
+    sampling_seed: int = 0
 
     @property
     def total_reward(self) -> float:

@@ -27,7 +27,7 @@ from baselines.config import TrainerConfig
 from baselines.critic import estimates, read_values
 from baselines.losses import aggregate, sampled_log_probs
 from baselines.method import Forward, Method
-from baselines.rollouts import Array, Counts, Rollouts, join, rollouts_of
+from baselines.rollouts import Array, Counts, Rollouts, join, rollouts_of, turn_values
 from baselines.scoring import read_log_probs, sampling_log_probs
 from baselines.trajectory import Batch, Trajectory, collate, idle_batch
 
@@ -123,7 +123,7 @@ def update(
     old, reference = _scores(learner, method, config, trajectories)
     values, bootstrap = _values(learner, method, config, trajectories)
     kl = None if reference is None else [mine - first for mine, first in zip(old, reference, strict=True)]
-    rollouts = rollouts_of(trajectories, method.level, values, bootstrap, kl)
+    rollouts = rollouts_of(trajectories, method.level, values, bootstrap, kl, states=method.states)
     everyone = _share(trajectories, rollouts, method.smallest_group)
     if not len(everyone.tokens):
         return {"loss": 0.0, "gradient_norm": 0.0, "useful_groups": 0.0}
@@ -147,7 +147,9 @@ def update(
 
 def useful_groups(method: Method, trajectories: Sequence[Trajectory]) -> int:
     """Number of groups of all processes in which some step has an advantage; every process calls it with its own."""
-    everyone = _share(trajectories, rollouts_of(trajectories, method.level), method.smallest_group)
+    everyone = _share(
+        trajectories, rollouts_of(trajectories, method.level, states=method.states), method.smallest_group
+    )
     if not len(everyone.tokens):
         return 0
     useful = _useful(everyone, method.advantages(everyone.rollouts))
@@ -181,7 +183,9 @@ def _scores(
 def _values(
     learner: Learner, method: Method, config: TrainerConfig, trajectories: Sequence[Trajectory]
 ) -> tuple[Array | None, Array | None]:
-    """What the critic, if there is one, says of this process's episodes before it learns from them."""
+    """What branches, or the critic before it learns from them, say of this process's episodes."""
+    if method.branches:
+        return turn_values(trajectories), np.zeros(len(trajectories))
     if learner.critic is None:
         return None, None
     critic = learner.accelerator.unwrap_model(learner.critic).eval()

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from lights import LightsEnv
 
 from textagent_gym import Complexity, Outcome, Task, TaskSource, TextEnv
+from textagent_gym.core import OPTIONAL_INFOS
 from textagent_gym.errors import InvalidOptionError, UnknownTaskError, UnsupportedOperationError, WorldBrokenError
 from textagent_gym.rewards import MilestoneSchedule
 
@@ -240,12 +241,12 @@ def test_what_is_no_string_is_no_action() -> None:
 def test_what_a_world_cannot_do_says_so() -> None:
     env = StairsEnv(3)
     env.reset(seed=0)
-    for ask in (env.oracle, env.admissible_actions, env.expert):
+    for ask in (env.oracle, env.admissible_actions, env.expert, env.state_key):
         with pytest.raises(UnsupportedOperationError, match="StairsEnv"):
             ask()
     assert env.supports == {"snapshot"}  # By replaying.
-    assert LightsEnv().supports == {"snapshot", "oracle", "admissible_actions"}
-    for options in ({"infos": ("oracle_action",)}, {"infos": ("admissible_actions",)}, {"shaping": "potential"}):
+    assert LightsEnv().supports == {"snapshot", "oracle", "admissible_actions", "state_key"}
+    for options in (*({"infos": (name,)} for name in OPTIONAL_INFOS), {"shaping": "potential"}):
         with pytest.raises(InvalidOptionError, match="StairsEnv"):
             StairsEnv(3, **options)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import pytest
+from lights import LightsEnv
 
+from textagent_gym.core import Snapshot, TextEnv
 from textagent_gym.domains.alfworld.data import MissingDataError
 from textagent_gym.registration import WORLDS
 
@@ -83,3 +86,67 @@ def test_the_instructions_name_every_command_that_is_ever_admissible(id: str) ->
     assert len(verbs) > (2 if "lights" not in id else 0)
     assert not verbs - instructions
     env.close()
+
+
+def wander(id: str, density: str, draw: random.Random) -> tuple[TextEnv[Any], dict[str, list[Snapshot]]]:
+    """Moments of random episodes of one task, by their state's key, and an environment to take them up in."""
+    env = gymnasium.make(id, **PLAYED[id], reward_density=density, max_turns=10_000).unwrapped
+    moments: dict[str, list[Snapshot]] = defaultdict(list)
+    for _ in range(6):
+        env.reset(options={"task_index": 0})
+        ended = False
+        while not ended and env.snapshot().episode.turn < 30:
+            moments[env.state_key()].append(env.snapshot())
+            _, _, ended, _, _ = env.step(draw.choice(env.admissible_actions()))
+    return env, moments
+
+
+def future(env: TextEnv[Any], moment: Snapshot, choices: list[float]) -> list[Any]:
+    """What follows from a moment: each time all that could be done, what is done, and what comes of it."""
+    env.restore(moment)
+    told: list[Any] = []
+    for choice in choices:
+        admissible = env.admissible_actions()
+        action = admissible[int(choice * len(admissible))]
+        observation, reward, terminated, _, info = env.step(action)
+        told.append((admissible, action, observation, round(reward, 9), terminated, info["success"]))
+        if terminated:
+            break
+    return told
+
+
+@pytest.mark.parametrize("density", ["sparse", "dense"])
+@pytest.mark.parametrize("id", PLAYED)
+def test_equal_state_keys_mean_equal_futures_and_different_ones_different_futures(id: str, density: str) -> None:
+    draw = random.Random(1)
+    env, moments = wander(id, density, draw)
+    again = [group for group in moments.values() if len(group) > 1]
+    assert len(again) >= 3
+    for group in draw.sample(again, min(len(again), 15)):
+        one, two = draw.sample(group, 2)
+        choices = [draw.random() for _ in range(15)]
+        assert future(env, one, choices) == future(env, two, choices)
+    for _ in range(15):
+        one, two = (moments[key][0] for key in draw.sample(sorted(moments), 2))
+        for _ in range(30):
+            choices = [draw.random() for _ in range(15)]
+            if future(env, one, choices) != future(env, two, choices):
+                break
+        else:
+            pytest.fail(f"nothing tells {one.actions} from {two.actions}")
+    env.close()
+
+
+def test_the_key_of_a_state_is_the_same_in_another_process_and_tells_what_was_earned() -> None:
+    sparse, dense = (LightsEnv(reward_density=density, max_turns=50) for density in ("sparse", "dense"))
+    keys = []
+    for env in (sparse, dense):
+        env.reset(options={"task_index": 0})
+        first = env.state_key()
+        for _ in range(2):
+            env.step(env.oracle()[0])
+            env.step(env.snapshot().actions[-1])  # What was switched on is switched off again.
+        keys.append((first, env.state_key()))
+    assert keys[0][0] == keys[0][1]  # All that can still be earned is the success.
+    assert keys[1][0] != keys[1][1]  # The first milestone will not pay again.
+    assert keys[0][0] == keys[1][0] == "224226799ca9b9209ed107420dc2ed77"

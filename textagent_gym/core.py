@@ -6,6 +6,7 @@ tasks, the turn budget, reward density and shaping, `info`, snapshots, and the o
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ from textagent_gym.spaces import UnicodeText, fit
 from textagent_gym.tasks import Task, TaskSource, TaskT
 from textagent_gym.terminal import visible
 
-OPTIONAL_INFOS = {"admissible_actions": "admissible_actions", "oracle_action": "oracle"}
+OPTIONAL_INFOS = {"admissible_actions": "admissible_actions", "oracle_action": "oracle", "state_key": "state_key"}
 """What `infos=(...)` may ask for, and what a world must support for it."""
 _log = logging.getLogger("textagent_gym")
 _ENDLESS = 2**31 - 1  # Tasks of an endless split are addressed by indices below this.
@@ -55,6 +56,7 @@ class StepInfo(TypedDict):
         admissible_actions: every action that would do something now, sorted (if `infos` asks for it).
         oracle_action: first action of the optimal plan; `None` where the goal is out of reach or the planner's budget
             was spent, which `oracle` tells apart (if `infos` asks for it).
+        state_key: digest of the exact state; see `TextEnv.state_key` (if `infos` asks for it).
     """
 
     task: str
@@ -69,6 +71,7 @@ class StepInfo(TypedDict):
     instructions: NotRequired[str]
     admissible_actions: NotRequired[tuple[str, ...]]
     oracle_action: NotRequired[str | None]
+    state_key: NotRequired[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         shaping_discount: the discount of the shaping, 0.0 to 1.0; the learner's own for exact invariance.
         invalid_action_penalty: amount taken from the reward of a turn whose action was not valid, at least 0.0.
         turn_penalty: amount taken from the reward of every turn, at least 0.0.
-        infos: further keys of `info`; any of "admissible_actions" and "oracle_action".
+        infos: further keys of `info`; any of "admissible_actions", "oracle_action" and "state_key".
         instructions: "observation" puts the text on how to act (`TextEnv.instructions`) before the first observation.
         observation_format: "plain" (what a person would read) or "upstream" (the reference implementation's text).
         render_mode: "ansi" (`render` returns the last observation), "human" (prints it) or `None`.
@@ -156,9 +159,9 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
     success. An environment pickles, also in the middle of an episode: what it has played is played again.
 
     For authors of worlds: `_begin` and `_act` are all that a world must write. `_admissible_actions`, `_oracle`,
-    `_expert`, `_distance`, `_snapshot` with `_restore`, and `_abandon` are written where the world can do it, and
-    `supports` follows from that. Nothing starts in `__init__`; what a world starts is used in the thread that called
-    `reset`; every wait has a time limit; a failure that is not the agent's is a `WorldBrokenError`.
+    `_expert`, `_distance`, `_snapshot` with `_restore`, `_state_key`, and `_abandon` are written where the world can do
+    it, and `supports` follows from that. Nothing starts in `__init__`; what a world starts is used in the thread that
+    called `reset`; every wait has a time limit; a failure that is not the agent's is a `WorldBrokenError`.
 
     Attributes:
         default_max_turns: turn budget of the world; a number, or a multiple of the solution length.
@@ -266,6 +269,10 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         """Go back to what `_snapshot` returned; the same task has been begun."""
         raise UnsupportedOperationError(f"{type(self).__name__} cannot go back to a state.")
 
+    def _state_key(self) -> object:
+        """What decides every later text and success: numbers, texts and tuples of them, whose `repr` is digested."""
+        raise UnsupportedOperationError(f"{type(self).__name__} cannot tell its states apart.")
+
     def _abandon(self) -> None:
         """Throw away what is left of a world that has failed: the next `_begin` starts afresh."""
 
@@ -281,9 +288,9 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
 
     @property
     def supports(self) -> frozenset[str]:
-        """What the world can do; any of "admissible_actions", "oracle", "expert", "snapshot" and "score"."""
-        hooks = {"admissible_actions": "_admissible_actions", "oracle": "_oracle", "expert": "_expert"}
-        supported = {name for name, hook in hooks.items() if self._can(hook)}
+        """What the world can do; any of "admissible_actions", "oracle", "expert", "snapshot", "state_key", "score"."""
+        hooks = ("admissible_actions", "oracle", "expert", "state_key")
+        supported = {name for name in hooks if self._can(f"_{name}")}
         if self.deterministic or self._can("_snapshot"):
             supported.add("snapshot")
         return frozenset(supported | ({"score"} if self.scored else set()))
@@ -517,6 +524,24 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         self._current()
         return self._expert()
 
+    def state_key(self) -> str:
+        """Digest of the exact state, 32 hexadecimal digits: equal for equal futures, and different for different ones.
+
+        Equal keys, in environments made with the same arguments, mean that equal admissible actions will be answered by
+        equal texts, rewards and ends, as long as the turn budget lasts: the number of the turn does not count, so that
+        a state that is reached again has the key that it had. What has been earned does count, because no milestone
+        pays twice.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode has begun.
+            UnsupportedOperationError: the domain cannot tell.
+        """
+        episode = self._current()
+        reached = episode.score if self.pays == "score" else episode.milestones
+        earned = episode.schedule.earned(reached, success=episode.success)
+        state = (self.task.id, earned, episode.success, episode.failure, self._state_key())
+        return hashlib.blake2b(repr(state).encode(), digest_size=16).hexdigest()
+
     def snapshot(self) -> Snapshot:
         """Save the current moment of the episode.
 
@@ -615,6 +640,8 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
             except PlanningBudgetError:  # A step never raises.
                 plan = None
             info["oracle_action"] = plan[0] if plan else None
+        if "state_key" in self.infos:
+            info["state_key"] = self.state_key()
         return info
 
 

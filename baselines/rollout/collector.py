@@ -28,6 +28,21 @@ broken for good, and playing it again would only cost time."""
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """Where an episode begins, other than at its task's beginning.
+
+    Attributes:
+        moment: saved moment of the environment.
+        prompt: ids of the conversation up to there, which the first turn of the new episode has as its prompt.
+        observation: last text that the environment showed.
+    """
+
+    moment: Any
+    prompt: tuple[int, ...]
+    observation: str
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeRequest:
     """An episode to be played.
 
@@ -36,12 +51,16 @@ class EpisodeRequest:
         seed: seed for `reset`.
         options: options for `reset`.
         sampling_seed: seed of the tokens that are sampled in this episode.
+        start: moment at which it begins; `None` for the beginning of the task.
+        saves: whether the environment's moment before each action is saved, in `Turn.moment`.
     """
 
     group: int
     seed: int | None = None
     options: dict[str, Any] | None = None
     sampling_seed: int = 0
+    start: Start | None = None
+    saves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +96,8 @@ class _Slot:
     observation: str = ""
     label: str | None = None  # What an expert would do after the observation.
     complexity: Complexity | None = None  # Of the task, as the reset told it.
+    state: str = ""  # Key of the present state, where the environment tells it.
+    moment: Any = None  # The present moment, where it is saved.
     pending: list[int] = field(default_factory=list)
     length: int = 0
     turns: list[Turn] = field(default_factory=list)
@@ -169,8 +190,12 @@ class Collector:
                 slot.overdue = False
             elif isinstance(answer, str):
                 self._break(run, slot, answer)
-            elif self._read(run, slot, answer):
-                ready[slot.number] = slot
+            else:
+                try:
+                    if self._read(run, slot, answer):
+                        ready[slot.number] = slot
+                except (WorkerError, WorldBrokenError) as error:  # While its moment was saved or restored.
+                    self._break(run, slot, str(error))
             self._fill(run)
             if ready:
                 deadline = min(deadline, time.monotonic() + self._patience)
@@ -183,7 +208,7 @@ class Collector:
                 return
             if slot.position is None and slot.asked_at is None:
                 slot.position = run.waiting.popleft()
-                slot.completion, slot.turns = None, []
+                slot.completion, slot.turns, slot.moment = None, [], None
                 slot.asked_at = time.monotonic()
                 request = run.request(slot)
                 self._pool.reset(slot.number, seed=request.seed, options=request.options)
@@ -238,11 +263,18 @@ class Collector:
             slot.observation = answer.observation
             slot.label = answer.info.get(LABEL)
             slot.complexity = answer.info.get("complexity")
+            slot.state = str(answer.info.get("state_key", ""))
             slot.pending = self._chat.opening(answer.observation, unshown)
+            start = run.request(slot).start
+            if start is not None:
+                self._pool.call(slot.number, "restore", start.moment)
+                slot.observation, slot.pending = start.observation, list(start.prompt)
             slot.length = len(slot.pending)
+            self._save(run, slot)
             return True
         ended = self._act(run.request(slot), slot, slot.completion, answer)
         if ended is None:
+            self._save(run, slot)
             return True
         assert slot.position is not None
         run.done[slot.position] = ended
@@ -250,6 +282,11 @@ class Collector:
         if run.progress is not None:
             run.progress(ended)
         return False
+
+    def _save(self, run: _Run, slot: _Slot) -> None:
+        """Save the moment before the next action, if that is wanted."""
+        if run.request(slot).saves:
+            slot.moment = self._pool.call(slot.number, "snapshot")
 
     def _act(self, request: EpisodeRequest, slot: _Slot, completion: Completion, answer: Received) -> Trajectory | None:
         """Note what came of a sampled action; the episode if that ended it."""
@@ -262,11 +299,14 @@ class Collector:
                 self._chat.text(list(completion.ids)),
                 slot.observation,
                 bool(answer.info.get("valid_action", True)),
-                slot.label,
+                slot.state,
+                moment=slot.moment,
+                label=slot.label,
             )
         )
         slot.observation = answer.observation
         slot.label = answer.info.get(LABEL)
+        slot.state = str(answer.info.get("state_key", ""))
         slot.pending = self._chat.following(slot.observation)
         if completion.ids[-1] != self._chat.end_id:
             # The action was cut before its end token; the template needs one, which nobody sampled.
@@ -290,6 +330,8 @@ class Collector:
             last_observation=slot.observation,
             closing=tuple(slot.pending[: len(slot.pending) - excess]),
             complexity=slot.complexity,
+            options=request.options,
+            sampling_seed=request.sampling_seed,
         )
 
 

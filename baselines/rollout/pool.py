@@ -34,6 +34,10 @@ class Pool(Protocol):
         """The next answer of any environment that has been asked; `TimeoutError` if none comes in time."""
         ...
 
+    def call(self, slot: int, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of one environment that has answered, such as `snapshot`, and wait for it."""
+        ...
+
     def restart(self, slot: int) -> None:
         """Replace an environment that does not answer; `recv` will return the request to it as broken."""
         ...
@@ -83,6 +87,10 @@ class InProcessPool:
             return Received(slot, *answer())
         except WorldBrokenError as error:
             raise error from WorkerError(f"environment {slot} broke", slot)
+
+    def call(self, slot: int, name: str, *args: Any, **kwargs: Any) -> Any:
+        """See `Pool`."""
+        return self._envs[slot].get_wrapper_attr(name)(*args, **kwargs)
 
     def restart(self, slot: int) -> None:
         """See `Pool`; nothing to do: an environment here answers before anybody can grow tired of waiting."""

@@ -42,9 +42,11 @@ class Episodes:
         return rollouts_of(self.trajectories, level, values, self.bootstrap, self.kl)
 
 
-def random_episodes(seed: int, *, groups: int = 3, group_size: int = 4, vocabulary: int = 100) -> Episodes:
-    """Episodes of `groups` tasks, in a shuffled order."""
-    random = np.random.default_rng(seed)
+def random_episodes(
+    seed: int, *, groups: int = 3, group_size: int = 4, vocabulary: int = 100, states: int = 1
+) -> Episodes:
+    """Episodes of `groups` tasks, in a shuffled order, through so many states, two of which look the same."""
+    random, walk = np.random.default_rng(seed), np.random.default_rng((seed, 1))
     longest = 1 if seed % 3 == 0 else 5
     trajectories = []
     for group in random.permutation(np.repeat(random.permutation(100)[:groups], group_size)):
@@ -53,7 +55,8 @@ def random_episodes(seed: int, *, groups: int = 3, group_size: int = 4, vocabula
             prompt, action = (random.integers(5, vocabulary, random.integers(1, 6)).tolist() for _ in range(2))
             log_probs = tuple(float(x) for x in -2 * random.random(len(action)))
             reward = float(random.normal()) if random.random() < 0.7 else 0.0
-            turns.append(Turn(tuple(prompt), tuple(action), log_probs, reward, "", ""))
+            state = int(walk.integers(states))
+            turns.append(Turn(tuple(prompt), tuple(action), log_probs, reward, "", str(state // 2), state=str(state)))
         trajectories.append(Trajectory(tuple(turns), int(group), terminated=bool(random.random() < 0.6)))
     kl, values = ([random.normal(size=len(t.ids)) for t in trajectories] for _ in range(2))
     bootstrap = np.array([0.0 if t.terminated else random.normal() for t in trajectories])

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from baselines.advantages import gae, grpo, grpo_process, less_kl, reinforce_pp, rloo
-from baselines.rollouts import Array, Level
+from baselines.advantages import gae, gigpo, grpo, grpo_process, less_kl, reinforce_pp, rloo
+from baselines.rollouts import Array, Level, rollouts_of
 from tests.baselines.random_episodes import Episodes, random_episodes
 
 CASES = range(100)
@@ -101,6 +101,44 @@ def test_grpo_with_process_supervision(scale: bool) -> None:
             turns = range(len(rewards))
             expected.append([sum(0.9 ** (k - t) * rewards[k] for k in turns if k >= t) for t in turns])
         assert_equal(grpo_process(episodes.rollouts("turn"), scale=scale, discount=0.9).advantages, expected)
+
+
+@pytest.mark.parametrize(
+    ("state", "scale", "weight"), list(product(["world", "observation"], [True, False], [1.0, 0.3]))
+)
+def test_gigpo(state: str, scale: bool, weight: float) -> None:
+    def against(number: float, numbers: list[float]) -> float:
+        centred = number - fmean(numbers)
+        return centred / (deviation_of(numbers, 1) + 1e-4) if scale and len(numbers) > 1 else centred
+
+    compared = 0
+    for seed in range(250):  # 1,000 batches for each kind of state.
+        episodes = random_episodes(seed, states=4)
+        expected = []
+        for number, trajectory in enumerate(episodes.trajectories):
+            group = group_of(episodes, number)
+            episode = against(trajectory.total_reward, [episodes.trajectories[i].total_reward for i in group])
+            row = []
+            for t, turn in enumerate(trajectory.turns):
+                same = []
+                for other in group:
+                    for k, step in enumerate(episodes.trajectories[other].turns):
+                        if (step.state if state == "world" else step.observation) == (
+                            turn.state if state == "world" else turn.observation
+                        ):
+                            same.append(to_go(episodes, other, k, 0.9))
+                compared += len(same) > 1
+                row.append(episode + weight * against(to_go(episodes, number, t, 0.9), same))
+            expected.append(row)
+        rollouts = rollouts_of(episodes.trajectories, states=state)
+        assert_equal(gigpo(rollouts, step_weight=weight, scale=scale, discount=0.9).advantages, expected)
+    assert compared > 1_000
+
+
+def test_gigpo_where_nobody_shares_a_state_is_grpo() -> None:
+    for seed in CASES:
+        rollouts = rollouts_of(random_episodes(seed, states=10**9).trajectories, states="world")
+        assert_equal(gigpo(rollouts).advantages, [list(row) for row in grpo(rollouts).advantages])
 
 
 @pytest.mark.parametrize(("credit", "kl"), list(product(["episode", "turn"], [0.0, 0.3])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,17 @@ class EchoEnv(gymnasium.Env[str, str]):
 
     observation_space = gymnasium.spaces.Text(100)
     action_space = gymnasium.spaces.Text(100)
-    seeds: list[int | None] = []  # noqa: RUF012 (shared by all environments, to look at)
+    seeds: list[int] = []  # noqa: RUF012 (shared by all environments, to look at)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         assert not options
         super().reset(seed=seed)
+        assert seed is not None
         self.seeds.append(seed)
         return f"Say {self.np_random.integers(10)}.", {}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        return "Bye.", float(len(action) % 2), True, False, {}
+        return "Bye.", len(action) % 7 / 7, True, False, {}
 
 
 def evaluations(out: Path) -> list[dict[str, Any]]:
@@ -84,11 +86,13 @@ def test_a_resumed_run_neither_repeats_nor_loses_an_evaluation(
         written.clear()
         monkeypatch.setattr(trainer, "append_metrics", killed)
 
-    # In turn: in the first evaluation, in that of iteration 2, in iteration 4, in the last evaluation.
-    for number in (1, 4, 5, 2):
+    # In turn: in the first evaluation, in iteration 3 (whose evaluations since the checkpoint are made again), in
+    # iteration 4 and in the last evaluation.
+    for number, evaluated in ((1, [0]), (5, [0, 2]), (5, [2]), (2, [4])):
         kill_at(number)
         with pytest.raises(KeyboardInterrupt):
             grpo.run(config(tiny, tmp_path, **EVALUATED))
+        assert [metrics["iteration"] for metrics in written if "tasks" in metrics] == evaluated
     kill_at(0)
     grpo.run(config(tiny, tmp_path, **EVALUATED))
     assert [metrics["iteration"] for metrics in written] == [4]
@@ -148,13 +152,19 @@ def test_a_world_without_numbered_tasks_is_evaluated_on_seeds_that_training_neve
     tiny: Path, tmp_path: Path
 ) -> None:
     if "echo/Echo-v0" not in gymnasium.registry:
-        gymnasium.register("echo/Echo-v0", entry_point=EchoEnv)
+        gymnasium.register("echo/Echo-v0", entry_point=f"{__name__}:EchoEnv", disable_env_checker=True)
     EchoEnv.seeds.clear()
-    grpo.run(config(tiny, tmp_path, env="echo/Echo-v0", set={}, iterations=1, eval_every=1, eval_tasks=3))
-    held_out = {seed for seed in EchoEnv.seeds if seed is not None and seed >= FIRST_SEED}
-    assert held_out == {FIRST_SEED, FIRST_SEED + 1, FIRST_SEED + 2}
-    assert len(EchoEnv.seeds) == 3 + 8 + 3
-    for line in evaluations(tmp_path):
-        assert line["episodes"] == 3
+    settings = config(tiny, tmp_path, env="echo/Echo-v0", set={}, iterations=2, eval_every=2, eval_tasks=9)
+    policy = grpo.run(replace(settings, learning_rate=1e-2))
+    assert [seed for seed in EchoEnv.seeds if seed >= FIRST_SEED] == [FIRST_SEED + n for n in range(9)] * 2
+    assert len(EchoEnv.seeds) == 9 + 2 * 8 + 9
+    before, after = evaluations(tmp_path)
+    assert before["return"] != after["return"]  # Each has the weights of its moment.
+    for line, played in ((before, tiny), (after, policy)):
+        assert line["episodes"] == 9
         assert "success" not in line
-        assert 0 <= line["return"] <= 1
+        result, _ = evaluate_policy(str(played), "echo/Echo-v0", {}, tasks=9, slots=8, max_action_tokens=6)
+        assert line["return"] == pytest.approx(sum(each.total_reward for each in result.episodes) / 9, abs=1e-12)
+    grpo.run(replace(settings, learning_rate=1e-2, eval_every=0, out=tmp_path / "alone"))
+    assert curve(tmp_path / "alone") == curve(tmp_path)
+    assert curve(tmp_path)[1]["gradient_norm"] > 0

@@ -13,7 +13,7 @@ import gymnasium
 import pytest
 import torch
 
-from baselines import grpo, ppo, reinforce_pp, rloo, sft
+from baselines import gigpo, grpo, ppo, reinforce_pp, rloo, sft, vineppo
 from baselines.advantages import GroupTooSmallError
 from baselines.chat import chat_of
 from baselines.models import load_policy
@@ -59,6 +59,9 @@ CASES = {
     "dapo": Case(grpo, {"resample": 2, "clip_high": 0.28}),
     "gspo": Case(grpo, {"loss": "gspo", "clip_low": 0.03, "clip_high": 0.04}),
     "cispo": Case(grpo, {"loss": "cispo", "max_sampling_weight": 2.0}),
+    "gigpo": Case(gigpo),
+    "gigpo by observations": Case(gigpo, {"state": "observation", "scale": False, "kl": 0.01, "kl_in": "reward"}),
+    "vineppo": Case(vineppo, {"branches": 2}),
     "rloo": Case(rloo, {"kl": 0.01}),
     "rloo per turn": Case(rloo, {"credit": "turn"}),
     "reinforce++": Case(reinforce_pp, {"kl": 0.01}, alone=True),
@@ -150,7 +153,7 @@ def test_resampling_and_a_divergence_in_the_reward_do_not_go_together(tiny: Path
         Case(grpo, {"resample": 1, "kl": 0.1, "kl_in": "reward"}).run(tiny, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["grpo", "rloo", "reinforce++-baseline"])
+@pytest.mark.parametrize("name", ["grpo", "gigpo", "rloo", "reinforce++-baseline"])
 def test_a_group_of_one_is_refused_where_episodes_are_compared(name: str, tiny: Path, tmp_path: Path) -> None:
     with pytest.raises(GroupTooSmallError, match="at least 2"):
         CASES[name].run(tiny, tmp_path, group_size=1)
@@ -165,6 +168,10 @@ def test_a_group_of_one_is_refused_where_episodes_are_compared(name: str, tiny: 
         (grpo, {"resample": -1}),
         (ppo, {"critic_warmup": -1}),
         (ppo, {"value_clip": float("nan")}),
+        (gigpo, {"step_weight": -1.0}),
+        (gigpo, {"discount": float("nan")}),
+        (vineppo, {"branches": 0}),
+        (vineppo, {"kl_in": "reward", "kl": 0.1}),
     ],
 )
 def test_settings_out_of_range_are_refused(module: Any, setting: dict[str, float], tiny: Path, tmp_path: Path) -> None:

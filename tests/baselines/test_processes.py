@@ -50,7 +50,9 @@ def test_a_process_without_any_advantage_ends_with_the_weights_of_the_others(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("run", "iterations"), [("run", 2), ("resampled", 1), ("ppo", 2)])
+@pytest.mark.parametrize(
+    ("run", "iterations"), [("run", 2), ("resampled", 1), ("curricula", 2), ("ppo", 2), ("gigpo", 2), ("vineppo", 2)]
+)
 def test_a_run_in_two_processes_has_the_curve_of_a_run_in_one(
     outcomes: dict[int, Path], run: str, iterations: int
 ) -> None:

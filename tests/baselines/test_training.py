@@ -214,7 +214,10 @@ def test_settings_out_of_range_are_refused(tiny: Path, tmp_path: Path, setting: 
 
 @pytest.mark.parametrize(
     "module",
-    [f"baselines.{name}" for name in ("ppo", "grpo", "rloo", "reinforce_pp", "sft", "dagger")],
+    [
+        f"baselines.{name}"
+        for name in ("ppo", "grpo", "gigpo", "vineppo", "rloo", "reinforce_pp", "sft", "dagger", "sft_then_rl")
+    ],
 )
 def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: str) -> None:
     script = (

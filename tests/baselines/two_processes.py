@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "third_party" / "lights")]
 import gymnasium  # noqa: E402
 import lights  # noqa: E402
 
-from baselines import grpo, ppo, trainer  # noqa: E402
+from baselines import gigpo, grpo, ppo, trainer, vineppo  # noqa: E402
 from baselines.trajectory import Trajectory, Turn  # noqa: E402
 
 torch.set_num_threads(1)
@@ -71,8 +71,18 @@ def main(policy: Path, out: Path) -> None:
         torch.save({"metrics": metrics, "weights": weights}, out / f"{aggregation}-{process}.pt")
     grpo.run(basis)
     grpo.run(replace(basis, out=out / "resampled", kl=0.0, resample=1, iterations=1))
+    curricula = {
+        "horizon": (1, 3),
+        "horizon_every": 1,
+        "difficulty": ("switches=1", "switches=2"),
+        "difficulty_every": 1,
+        "mixture": [{"env": basis.env, "set": {"switches": 3, "max_turns": 2}, "weight": 0.5}],
+    }
+    grpo.run(replace(basis, out=out / "curricula", kl=0.0, **curricula))
     shared = {name: value for name, value in vars(basis).items() if name in ppo.Config.__dataclass_fields__}
     ppo.run(ppo.Config(**{**shared, "out": out / "ppo", "critic_warmup": 1, "kl_in": "reward"}))
+    gigpo.run(gigpo.Config(**{**shared, "out": out / "gigpo"}))
+    vineppo.run(vineppo.Config(**{**shared, "out": out / "vineppo", "branches": 2}))
 
 
 if __name__ == "__main__":

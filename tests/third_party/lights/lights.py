@@ -127,6 +127,9 @@ class LightsEnv(TextEnv[Task]):
     def _restore(self, world: Any) -> None:
         self._on = world
 
+    def _state_key(self) -> tuple[str, ...]:
+        return tuple(sorted(self._on))
+
     def _describe(self) -> str:
         return ", ".join(f"{colour}: {'on' if colour in self._on else 'off'}" for colour in self._colours)
 

@@ -79,6 +79,14 @@ class State:
         other.on, other.seen = self.on, self.seen
         return other
 
+    def key(self, *, with_seen: bool) -> tuple[object, ...]:
+        """All that decides what will be said; `with_seen` also what decides milestones."""
+        wanted = 0
+        for goal in self.game.goals:
+            wanted |= goal.objects
+        world = (self.place, self.held, self.opened, *self.contents, *self.around, *self.taken, self.on)
+        return (*world, *sorted(self.marked.items()), self.seen & wanted if with_seen else None)
+
     def introduction(self) -> str:
         """What is said at the beginning."""
         game = self.game

@@ -204,6 +204,10 @@ class ALFWorldEnv(TextEnv[Task]):
         assert isinstance(world, State)
         self._state = world.copy()
 
+    def _state_key(self) -> tuple[object, ...]:
+        pays_before_success = self._current().schedule.earned(self.task.milestones - 1, success=False) > 0.0
+        return self._state.key(with_seen=pays_before_success)
+
 
 class ALFWorldRoomEnv(ALFWorldEnv):
     """## Generated rooms

@@ -214,6 +214,9 @@ class TextWorldEnv(TextEnv[Task]):
         if self._milestones is not None:
             self._milestones.at_least = world.at_least
 
+    def _state_key(self) -> tuple[int, bytes]:
+        return self._known()[2], self._engine.order
+
     def _known(self) -> tuple[Planner, GameLogic, int]:
         """What is known of the game: its planner, its logic, and the facts that hold."""
         planner, logic, state = self._game.planner, self._game.logic, self._engine.state

@@ -49,6 +49,11 @@ class Engine(ABC):
     def state(self) -> int | None:
         """The facts that hold now, as the game's `logic` counts them; `None` for a game without a logic."""
 
+    @property
+    @abstractmethod
+    def order(self) -> bytes:
+        """The order in which things lie in their places: they are listed in that order, and no fact tells it."""
+
     @abstractmethod
     def snapshot(self) -> object:
         """The present moment, for `restore`. It never changes, and any engine of the same class may go back to it."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -36,6 +37,11 @@ _REPORTING = ("tw-extra-infos moves", "tw-extra-infos score", "tw-trace-actions"
 _TRACE = re.compile(r"\[[^]]+\]\n?")
 _EXTRA_INFO = re.compile(r"<(moves|score)>\n(.*)</\1>", re.DOTALL)
 _SUCCEEDED = " - succeeded"
+
+# The table of objects in the memory of a story, by the Z-Machine Standards Document 1.1, section 12 (versions 4 to 8).
+_TABLE_AT = 0x0A  # Where the header says where the table begins.
+_DEFAULTS = 63 * 2  # Length of the default properties, which come first.
+_ATTRIBUTES, _LINKED, _ENTRY = 6, 12, 14  # An object: attributes, then parent, sibling and child, then its properties.
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,12 @@ class ZMachine(Engine):
         """See `Engine`."""
         return self._state
 
+    @property
+    def order(self) -> bytes:
+        """See `Engine`: parent, sibling and child of every object, from the interpreter's memory."""
+        memory = self._frotz.get_state()[0].tobytes()
+        return b"".join(memory[at + _ATTRIBUTES : at + _LINKED] for at in _objects(memory))
+
     def snapshot(self) -> object:
         """See `Engine`."""
         return _Moment(self._frotz.get_state(), self._state)
@@ -181,6 +193,15 @@ class ZMachine(Engine):
         for event in events:
             action = logic.detect(self._state, event)
             self._state = logic.end_turn(self._state) if action is None else logic.apply(self._state, action)
+
+
+def _objects(memory: bytes) -> Iterator[int]:
+    """Address of every object. The table has no length: it ends where the first properties begin."""
+    at, end = int.from_bytes(memory[_TABLE_AT : _TABLE_AT + 2]) + _DEFAULTS, len(memory)
+    while at + _ENTRY <= end:
+        yield at
+        end = min(end, int.from_bytes(memory[at + _LINKED : at + _ENTRY]))
+        at += _ENTRY
 
 
 def _printed(raw: str) -> str:
