@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from baselines import grpo, ppo, reinforce_pp, rloo
+from baselines import gigpo, grpo, ppo, reinforce_pp, rloo
 from baselines.command_line import LogFunction, run_from_terminal
 from baselines.config import HARMLESS, LabelAgent, check_above_zero
 from baselines.method import Method
@@ -91,6 +91,14 @@ class PPOConfig(ppo.Config, BudgetConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GiGPOConfig(gigpo.Config, BudgetConfig):
+    """SFT, then GiGPO, at a fixed budget."""
+
+    iterations: tyro.conf.Suppress[int] = 0
+    """Not read: the budget decides."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RLOOConfig(rloo.Config, BudgetConfig):
     """SFT, then RLOO, at a fixed budget."""
 
@@ -106,10 +114,11 @@ class ReinforcePPConfig(reinforce_pp.Config, BudgetConfig):
     """Not read: the budget decides."""
 
 
-Config = GRPOConfig | PPOConfig | RLOOConfig | ReinforcePPConfig
+Config = GRPOConfig | GiGPOConfig | PPOConfig | RLOOConfig | ReinforcePPConfig
 
 CONFIGS: dict[str, type[Config]] = {
     "grpo": GRPOConfig,
+    "gigpo": GiGPOConfig,
     "ppo": PPOConfig,
     "rloo": RLOOConfig,
     "reinforce_pp": ReinforcePPConfig,
@@ -118,6 +127,7 @@ CONFIGS: dict[str, type[Config]] = {
 
 _METHODS: dict[type[Config], Callable[[Any], Method]] = {
     GRPOConfig: grpo.method,
+    GiGPOConfig: gigpo.method,
     PPOConfig: ppo.method,
     RLOOConfig: rloo.method,
     ReinforcePPConfig: reinforce_pp.method,

@@ -196,7 +196,7 @@ def test_without_rl_it_is_sft_alone(tiny: Path, tmp_path: Path) -> None:
     assert sft_then_rl.run(config(tiny, out, sft_fraction=1.0, budget=24)) == out / "sft"
 
 
-@pytest.mark.parametrize("method", ["ppo", "rloo", "reinforce_pp"])
+@pytest.mark.parametrize("method", ["gigpo", "ppo", "rloo", "reinforce_pp"])
 def test_every_method_follows(tiny: Path, tmp_path: Path, method: str) -> None:
     policy = sft_then_rl.run(config(tiny, tmp_path, method, budget=32, sft=FineTuningConfig(epochs=1)))
     load_policy(str(policy))

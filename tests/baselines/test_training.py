@@ -214,10 +214,7 @@ def test_settings_out_of_range_are_refused(tiny: Path, tmp_path: Path, setting: 
 
 @pytest.mark.parametrize(
     "module",
-    [
-        f"baselines.{name}"
-        for name in ("ppo", "grpo", "gigpo", "vineppo", "rloo", "reinforce_pp", "sft", "dagger", "sft_then_rl")
-    ],
+    [f"baselines.{name}" for name in ("ppo", "grpo", "gigpo", "vineppo", "rloo", "reinforce_pp", "sft", "dagger")],
 )
 def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: str) -> None:
     script = (
