@@ -68,10 +68,12 @@ def compare(config: Config, seed: int, folder: Path) -> dict[str, float]:
             seed=seed,
         )
         policy = dagger.run(settings)
+        spec = demo.make_env(split="test").spec
+        assert spec is not None
         result, _ = evaluate_policy(
             str(policy),
-            demo.register(),
-            {"split": "test"},
+            spec,
+            {},
             tasks=config.test_tasks,
             episodes=2,
             max_action_tokens=demo.MAX_ACTION_TOKENS,
