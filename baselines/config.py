@@ -22,6 +22,12 @@ PolicyLoss = Literal["clip", "gspo", "cispo", "episode"]
 KLEstimator = Literal["k1", "k2", "k3"]
 """Estimator of the divergence from the first policy in the loss; see `losses.kl_estimate`."""
 
+AnswerFormatName = Literal["plain", "tag", "last-line", "react", "think", "call", "plan", "reflect"]
+"""How the policy is told to answer, and where its action is found; see `textagent_gym.calls.FORMATS`."""
+
+MemoryKind = Literal["whole", "window", "turn", "no-thoughts"]
+"""What the policy reads again of earlier turns; see `memory.py`."""
+
 HARMLESS = frozenset(
     {"iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"}
 )
@@ -94,7 +100,8 @@ class TrainerConfig:
     minibatches: int = 2
     """Number of updates per pass."""
     microbatch: int = 16
-    """Number of episodes that go through the model at once; it bounds the memory and changes nothing else."""
+    """Number of episodes, or of their contexts, that go through the model at once.
+    It bounds the memory and changes nothing else."""
     aggregation: Aggregation = "token"
     """Divisor that makes the loss of the tokens one number: "token" (number of tokens in the minibatch),
     "sequence" (number of tokens in each episode) or "constant" (the same for every episode)."""
@@ -103,6 +110,16 @@ class TrainerConfig:
     system: str | None = None
     """System message of every conversation, before the environment's instructions.
     By default it is the one that the model was saved with."""
+    format: AnswerFormatName | None = None
+    """Format of the policy's answers, which its instructions state: "plain" (the answer is the action), or one that
+    holds thoughts too. By default it is the one that the model was saved with, or "plain"."""
+    memory: MemoryKind | None = None
+    """What the policy reads again of earlier turns: "whole" (all), "window" (the last ones), "turn" (the last ones in
+    short, in one message) or "no-thoughts" (all, without their thoughts).
+    By default it is the one that the model was saved with, or "whole"."""
+    memory_turns: int | None = None
+    """Largest number of earlier turns that the memory "window" or "turn" shows.
+    By default it is the one that the model was saved with, or 8."""
     checkpoint_every: int = 10
     """Number of iterations between two checkpoints."""
     seed: int = 0
@@ -114,11 +131,15 @@ class TrainerConfig:
             check_at_least(name, getattr(self, name), 1)
         for name in ("iterations", "temperature", "learning_rate", "warmup", "patience", "seed"):
             check_at_least(name, getattr(self, name), 0)
-        if self.workers is not None:
-            check_at_least("workers", self.workers, 1)
+        for name in ("workers", "memory_turns"):
+            if getattr(self, name) is not None:
+                check_at_least(name, getattr(self, name), 1)
         for name in ("max_gradient", "answer_seconds"):
             if not getattr(self, name) > 0:
                 raise InvalidOptionError(f"{name} must be above 0, got {getattr(self, name)}")
+
+    def check_memory(self, memory: MemoryKind) -> None:
+        """Raise `InvalidOptionError` if the loss cannot be computed with a memory; it always can by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +170,13 @@ class PolicyConfig(TrainerConfig):
             check_at_least(name, getattr(self, name), 0)
         if self.max_sampling_weight is not None and not self.max_sampling_weight > 0:
             raise InvalidOptionError(f"max_sampling_weight must be above 0, got {self.max_sampling_weight}")
+
+    def check_memory(self, memory: MemoryKind) -> None:
+        """See `TrainerConfig`; an episode's ratio is computed over one row, which holds the whole episode."""
+        if self.loss in ("gspo", "episode") and memory != "whole":
+            raise InvalidOptionError(
+                f"loss={self.loss!r} has one ratio per episode, so it needs memory='whole', got memory={memory!r}"
+            )
 
     @property
     def reward_kl(self) -> float:

@@ -94,7 +94,7 @@ def rollouts_of(
         trajectories: the episodes.
         level: unit that counts as a step.
         values, bootstrap: what a critic says of them (`critic.read_values`).
-        kl: estimated divergence per token of each conversation (`scoring.divergences`).
+        kl: estimated divergence per token of each `Trajectory.ids`.
     """
     per_turn = level == "turn"
     lengths = np.array([len(t.turns) if per_turn else t.sampled for t in trajectories], dtype=np.int64)

@@ -31,6 +31,7 @@ from baselines.chat import chat_of
 from baselines.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.config import HARMLESS, TrainerConfig
 from baselines.critic import load_critic
+from baselines.dialogue import Dialogue, dialogue_of
 from baselines.method import Method
 from baselines.models import load_policy
 from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool, make_text_env
@@ -68,9 +69,12 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
             f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
             f"{method.smallest_group}"
         )
-    make_text_env(config.env, config.env_kwargs).close()  # Refused before a model is loaded or a folder made.
+    # What is wrong with these is told before a model is loaded or a folder made.
+    dialogue = dialogue_of(config.model, config.format, config.memory, config.memory_turns)
+    config.check_memory(dialogue.memory)
+    make_text_env(config.env, config.env_kwargs, dialogue.wrappers).close()
     keep_freed_memory()
-    run = _Run(config, method)
+    run = _Run(config, method, dialogue)
     if run.iteration < config.iterations:
         collector = run.make_collector()
         try:
@@ -197,7 +201,7 @@ def _measure(trajectory: Trajectory) -> dict[str, Any]:
 class _Run:
     """The state of a run."""
 
-    def __init__(self, config: TrainerConfig, method: Method) -> None:
+    def __init__(self, config: TrainerConfig, method: Method, dialogue: Dialogue | None = None) -> None:
         self.config = config
         self.method = method
         self.folder = config.out
@@ -214,7 +218,7 @@ class _Run:
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         if self.accelerator.is_main_process:
             claim_folder(config.out, config, HARMLESS)
-        self.chat = chat_of(config.model, tokenizer, config.system)
+        self.chat = chat_of(config.model, tokenizer, config.system, dialogue)
         self.iteration = checkpoint.iteration if checkpoint else 0
         self.learner = self._prepare(policy, critic, checkpoint)
         if self.accelerator.is_main_process:
@@ -232,7 +236,8 @@ class _Run:
             max_action_tokens=config.max_action_tokens,
             temperature=config.temperature,
         )
-        pool = make_pool(env_maker(config.env, **config.env_kwargs), slots, config.pool, config.workers)
+        maker = env_maker(config.env, wrappers=self.chat.dialogue.wrappers, **config.env_kwargs)
+        pool = make_pool(maker, slots, config.pool, config.workers)
         return Collector(
             pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds
         )

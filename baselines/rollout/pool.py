@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import gymnasium
@@ -12,7 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 from baselines.config import PoolKind
 from textagent_gym.errors import InvalidOptionError, WorkerError, WorldBrokenError
 from textagent_gym.spaces import check_text_spaces
-from textagent_gym.vector import ReadyFirstPool, Received, available_cores, env_maker
+from textagent_gym.vector import ReadyFirstPool, Received, Wrap, available_cores, env_maker
 
 MakeEnv = Callable[[], gymnasium.Env[str, str]]
 
@@ -94,8 +94,10 @@ class InProcessPool:
         self._envs = []
 
 
-def make_text_env(env: str | EnvSpec, kwargs: Mapping[str, Any]) -> gymnasium.Env[str, str]:
-    """One environment over text. Nothing starts in it before its first reset.
+def make_text_env(
+    env: str | EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Wrap] = ()
+) -> gymnasium.Env[str, str]:
+    """One environment over text, in some wrappers. Nothing starts in it before its first reset.
 
     Raises:
         InvalidOptionError: its observations or its actions are not text.
@@ -107,6 +109,8 @@ def make_text_env(env: str | EnvSpec, kwargs: Mapping[str, Any]) -> gymnasium.En
     except InvalidOptionError:
         player.close()
         raise
+    for wrap in wrappers:
+        player = wrap(player)
     return player
 
 
