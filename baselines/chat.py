@@ -16,6 +16,7 @@ from typing import Any, TypedDict
 from transformers import PreTrainedTokenizerBase
 
 from baselines.dialogue import CHAT_FILE, Dialogue, dialogue_of
+from textagent_gym.errors import InvalidOptionError
 
 _PLACEHOLDER = "so be it"
 """Stands in for an earlier action, to find the part of the template that a new message adds."""
@@ -39,7 +40,7 @@ class ChatFormat:
         dialogue: format of the answers and memory of the conversation.
 
     Raises:
-        ValueError: the tokenizer has no chat template, or its template rewrites earlier messages.
+        InvalidOptionError: the tokenizer has no chat template, or its template rewrites earlier messages.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -49,9 +50,9 @@ class ChatFormat:
 
     def __post_init__(self) -> None:
         if not getattr(self.tokenizer, "chat_template", None):
-            raise ValueError("the tokenizer has no chat_template; use an instruction-tuned model or set one")
+            raise InvalidOptionError("the tokenizer has no chat_template; use an instruction-tuned model or set one")
         if self.tokenizer.eos_token_id is None:
-            raise ValueError("the tokenizer has no eos_token, which ends an action")
+            raise InvalidOptionError("the tokenizer has no eos_token, which ends an action")
         self.following("a first look")
 
     @property
@@ -73,7 +74,7 @@ class ChatFormat:
         before, head = self._before
         after = self._render([*before, _user(observation)], True)
         if not after.startswith(head):
-            raise ValueError(
+            raise InvalidOptionError(
                 "the chat template rewrites earlier messages or does not end an assistant's message with "
                 f"{self.tokenizer.eos_token!r}, so a conversation cannot be continued token by token"
             )

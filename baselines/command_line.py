@@ -1,21 +1,33 @@
-"""What the executables of the trainers share: settings from the terminal, errors in one line, Ctrl-C."""
+"""What the executables of the trainers share: settings from recipes and the terminal, errors in one line, Ctrl-C."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Callable
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import gymnasium
 import tyro
 
+from baselines.config import TrainerConfig
 from baselines.method import Method
+from baselines.recipe import RecipeError, read_recipe
 from baselines.run_folder import RunFolderError
-from textagent_gym.errors import TextAgentError
+from textagent_gym.errors import InvalidOptionError, TextAgentError
+from textagent_gym.knobs import read_settings
+from textagent_gym.registration import full_id
 
 LogFunction = Callable[[dict[str, Any]], None]
+ConfigT = TypeVar("ConfigT")
+_CONFIG_HELP = (
+    "--config FILE reads settings from a recipe, a YAML file of names and values, or from the config.json of a run; "
+    "settings on the command line come before those of the recipe."
+)
 
 
 def let_waiting_threads_sleep() -> None:
@@ -44,13 +56,70 @@ def run_from_terminal(config: type[Any], run: Callable[[Any, LogFunction], Path]
     let_waiting_threads_sleep()
     from baselines.advantages import GroupTooSmallError
 
-    program = f"python -m baselines.{Path(sys.argv[0]).stem}"
     try:
-        settings = tyro.cli(config, prog=program, config=(tyro.conf.FlagCreatePairsOff,))
+        settings = read_config(config, sys.argv[1:], f"python -m baselines.{Path(sys.argv[0]).stem}")
         policy = run(settings, lambda metrics: print(json.dumps(metrics), flush=True))
-    except (TextAgentError, RunFolderError, GroupTooSmallError, OSError) as error:
+    except (TextAgentError, RunFolderError, GroupTooSmallError, gymnasium.error.Error, OSError) as error:
         raise SystemExit(str(error)) from None
     except KeyboardInterrupt:
         print("Stopped. The same command resumes from the last checkpoint.")
         raise SystemExit(130) from None
     print(f"Policy saved to {policy}")
+
+
+def read_config(config: type[ConfigT], arguments: Sequence[str], program: str | None = None) -> ConfigT:
+    """A configuration from the words of a command line, and from the recipe that `--config` names.
+
+    Args:
+        config: dataclass of the configuration.
+        arguments: words of the command line.
+        program: command, for the help.
+
+    Raises:
+        InvalidOptionError: there is no such environment, or a setting has a value that does not exist.
+        RecipeError: the recipe cannot be used.
+        SystemExit: the help was asked for, or an argument does not exist.
+    """
+    first = ArgumentParser(prog=program, add_help=False, allow_abbrev=False)
+    first.add_argument("--config")
+    chosen, others = first.parse_known_args(arguments)
+    recipe = {} if chosen.config is None else read_recipe(chosen.config, config)
+    # The environment's settings are merged one by one, so the recipe's are not a default that is replaced.
+    of_env = {name: recipe.pop(name) for name in ("set",) if name in recipe}
+    unset = {field.name: tyro.MISSING for field in fields(config) if _is_required(field)}  # type: ignore[arg-type]
+    try:
+        default = config(**{**unset, **recipe})
+    except InvalidOptionError as error:
+        raise RecipeError(f"{chosen.config}: {error}") from error
+    settings = tyro.cli(
+        config,
+        prog=program,
+        description=f"{config.__doc__}\n\n{_CONFIG_HELP}",
+        args=others,
+        default=default,
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
+    return _with_environment(settings, of_env) if isinstance(settings, TrainerConfig) else settings
+
+
+def _is_required(field: Any) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _with_environment(config: Any, recipe: Mapping[str, dict[str, Any]]) -> Any:
+    """The configuration with the environment's full id, and with the texts of its settings read as their knobs' types.
+
+    Args:
+        config: configuration whose `set` and `eval_set` are the texts of the command line.
+        recipe: `set` and `eval_set` of the recipe.
+    """
+    module, colon, _ = config.env.rpartition(":")
+    env = full_id(config.env)
+    given: dict[str, Any] = {}
+    merged = {}
+    for name in ("set",):
+        given = {**given, **recipe.get(name, {})}
+        typed = read_settings(env, getattr(config, name), given)
+        given = {**given, **typed}
+        merged[name] = {**recipe.get(name, {}), **typed}
+    return replace(config, env=f"{module}{colon}{env}", **merged)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.constructors import PrimitiveConstructorSpec
 
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.knobs import split_settings
+
+if TYPE_CHECKING:
+    from textagent_gym.vector import Wrap
 
 Aggregation = Literal["token", "sequence", "constant"]
 """How the loss of the tokens becomes one number; see `losses.aggregate`."""
@@ -34,23 +38,19 @@ HARMLESS = frozenset(
 """Names of the settings that may change when a run resumes: they decide about time and memory, not about the curve."""
 
 
-def _settings(words: list[str]) -> dict[str, Any]:
-    from textagent_gym.knobs import parse_settings
-
-    return parse_settings(tuple(words))
-
-
-EnvKwargs = Annotated[
+EnvSettings = Annotated[
     dict[str, Any],
     PrimitiveConstructorSpec(
         nargs="*",
         metavar="[NAME=VALUE ...]",
-        instance_from_str=_settings,
+        instance_from_str=split_settings,
         is_instance=lambda value: isinstance(value, dict),
         str_from_instance=lambda value: [f"{name}={setting}" for name, setting in value.items()],
+        _action="append",  # `--set rooms=4 --set goal=brief` as on the command line of the suite.
     ),
 ]
-"""Keyword arguments of an environment, on the command line as `--env-kwargs reward_density=dense num_tasks=100`."""
+"""Keyword arguments of an environment, on the command line `--set rooms=4 goal=brief`; `command_line.read_config` reads
+the texts as the types of the knobs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +65,10 @@ class TrainerConfig:
     """Folder or hub name of the policy to begin with."""
     env: str
     """Id of the environment; any registered text environment works."""
-    env_kwargs: EnvKwargs = field(default_factory=dict)
-    """Keyword arguments of the environment, as name=value; a value that is not JSON is text."""
+    set: EnvSettings = field(default_factory=dict)
+    """Keyword arguments of the environment, such as rooms=4; `textagent-gym info ID` shows all."""
+    hints: bool = False
+    """Whether every observation lists the admissible actions, also in evaluations."""
     out: Path
     """Folder of the run; a run that stopped there resumes."""
     iterations: int = 50
@@ -137,6 +139,13 @@ class TrainerConfig:
         for name in ("max_gradient", "answer_seconds"):
             if not getattr(self, name) > 0:
                 raise InvalidOptionError(f"{name} must be above 0, got {getattr(self, name)}")
+
+    @property
+    def wrappers(self) -> tuple[Wrap, ...]:
+        """Wrappers around every environment, from the inside out."""
+        from textagent_gym.wrappers import AdmissibleActionHints
+
+        return (AdmissibleActionHints,) if self.hints else ()
 
     def check_memory(self, memory: MemoryKind) -> None:
         """Raise `InvalidOptionError` if the loss cannot be computed with a memory; it always can by default."""

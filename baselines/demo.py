@@ -228,7 +228,7 @@ def fine_tune(settings: sft.Config, what: str) -> Path:
             log.write(json.dumps(metrics) + "\n")
             done(metrics["step"] / max(1, metrics["steps"]), f"loss {metrics['loss']:.3f}" if "loss" in metrics else "")
 
-        return sft.train(settings, show)
+        return sft.run(settings, show)
 
 
 def train_rl(config: Config, sft: Path) -> Path:
@@ -242,7 +242,7 @@ def train_rl(config: Config, sft: Path) -> Path:
         model=str(sft),
         out=config.out / "grpo",
         env=register(),
-        env_kwargs={"reward_density": "dense", "num_tasks": config.train_tasks},
+        set={"reward_density": "dense", "num_tasks": config.train_tasks},
         iterations=config.rl_iterations,
         groups=16,
         group_size=8,

@@ -1,7 +1,7 @@
 """Multi-turn GRPO: sample groups of episodes from the same start, and prefer those that did better than their group.
 
     python -m baselines.grpo --model runs/sft --out runs/grpo --env textagent/TextWorld-w2-o3-q4-v0 \\
-        --env-kwargs num_tasks=100 reward_density=dense
+        --set num_tasks=100 reward_density=dense
 
 In the order of Shao et al., 2024 (arXiv 2402.03300), section 4.1, with an episode of many turns in the place of one
 answer:
@@ -74,10 +74,5 @@ def method(config: Config) -> Method:
 run = train_with(method)
 
 
-def main() -> None:
-    """Command line."""
-    run_from_terminal(Config, run)
-
-
 if __name__ == "__main__":
-    main()
+    run_from_terminal(Config, run)

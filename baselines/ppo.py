@@ -1,7 +1,7 @@
 """Multi-turn PPO: a critic estimates what will still be earned, and what turns out better than that is preferred.
 
     python -m baselines.ppo --model runs/sft --out runs/ppo --env textagent/TextWorld-w2-o3-q4-v0 \\
-        --env-kwargs num_tasks=100 reward_density=dense
+        --set num_tasks=100 reward_density=dense
 
 In the order of Schulman et al., 2017 (arXiv 1707.06347), with the turns of an episode, or their tokens, as steps:
 
@@ -104,10 +104,5 @@ def method(config: Config) -> Method:
 run = train_with(method)
 
 
-def main() -> None:
-    """Command line."""
-    run_from_terminal(Config, run)
-
-
 if __name__ == "__main__":
-    main()
+    run_from_terminal(Config, run)

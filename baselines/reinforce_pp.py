@@ -1,7 +1,7 @@
 """REINFORCE++: PPO's clipped objective without a critic; the baseline is the mean of the whole batch.
 
     python -m baselines.reinforce_pp --model runs/sft --out runs/reinforce_pp \\
-        --env textagent/TextWorld-w2-o3-q4-v0 --env-kwargs num_tasks=100 reward_density=dense
+        --env textagent/TextWorld-w2-o3-q4-v0 --set num_tasks=100 reward_density=dense
 
 In the order of Hu, 2025 (arXiv 2501.03262), with an episode of many turns in the place of one answer:
 
@@ -72,10 +72,5 @@ def method(config: Config) -> Method:
 run = train_with(method)
 
 
-def main() -> None:
-    """Command line."""
-    run_from_terminal(Config, run)
-
-
 if __name__ == "__main__":
-    main()
+    run_from_terminal(Config, run)

@@ -1,7 +1,7 @@
 """RLOO: REINFORCE, with the mean return of the other episodes of the same task as the baseline.
 
     python -m baselines.rloo --model runs/sft --out runs/rloo --env textagent/TextWorld-w2-o3-q4-v0 \\
-        --env-kwargs num_tasks=100 reward_density=dense
+        --set num_tasks=100 reward_density=dense
 
 In the order of Ahmadian et al., 2024 (arXiv 2402.14740), with an episode of many turns in the place of one answer:
 
@@ -65,10 +65,5 @@ def method(config: Config) -> Method:
 run = train_with(method)
 
 
-def main() -> None:
-    """Command line."""
-    run_from_terminal(Config, run)
-
-
 if __name__ == "__main__":
-    main()
+    run_from_terminal(Config, run)

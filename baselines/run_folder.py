@@ -32,7 +32,7 @@ def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), wr
         RunFolderError: the settings in the folder cannot be read.
     """
     path = folder / "config.json"
-    wanted = {key: str(value) for key, value in asdict(config).items()}
+    wanted: dict[str, Any] = json.loads(json.dumps(asdict(config), default=str))
     if path.is_file():
         try:
             before = dict(json.loads(path.read_text(encoding="utf-8")))

@@ -124,7 +124,7 @@ def make_trainer(config: Config) -> SFTTrainer:
     )
 
 
-def train(config: Config, log: LogFunction | None = None) -> Path:
+def run(config: Config, log: LogFunction | None = None) -> Path:
     """Train and save; returns the folder of the policy.
 
     Args:
@@ -163,10 +163,5 @@ def _save_chat(config: Config) -> None:
     ChatFormat(tokenizer, "" if instructed else common_system(demos), instructed).save(config.out)
 
 
-def main() -> None:
-    """Command line."""
-    run_from_terminal(Config, train)
-
-
 if __name__ == "__main__":
-    main()
+    run_from_terminal(Config, run)

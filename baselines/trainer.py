@@ -72,7 +72,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
     # What is wrong with these is told before a model is loaded or a folder made.
     dialogue = dialogue_of(config.model, config.format, config.memory, config.memory_turns)
     config.check_memory(dialogue.memory)
-    make_text_env(config.env, config.env_kwargs, dialogue.wrappers).close()
+    make_text_env(config.env, config.set, (*config.wrappers, *dialogue.wrappers)).close()
     keep_freed_memory()
     run = _Run(config, method, dialogue)
     if run.iteration < config.iterations:
@@ -236,7 +236,7 @@ class _Run:
             max_action_tokens=config.max_action_tokens,
             temperature=config.temperature,
         )
-        maker = env_maker(config.env, wrappers=self.chat.dialogue.wrappers, **config.env_kwargs)
+        maker = env_maker(config.env, wrappers=(*config.wrappers, *self.chat.dialogue.wrappers), **config.set)
         pool = make_pool(maker, slots, config.pool, config.workers)
         return Collector(
             pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds

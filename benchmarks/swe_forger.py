@@ -356,6 +356,8 @@ class Config:
 
     packages: tuple[str, ...] = tuple(PACKAGES)
     """Packages of the tasks."""
+    tasks: int | None = None
+    """Largest number of tasks of each package and split; by default all."""
     forge: bool = True
     """Try every forgery on every task, not the repair alone."""
     plot: Path | None = None
@@ -374,7 +376,7 @@ def main(config: Config) -> None:
             counts = [0, 0, 0, 0, 0]
             largest = 0.0
             for split in source.splits:
-                for index in range(source.size(split)):
+                for index in range(source.size(split))[: config.tasks]:
                     try:
                         task = source.task(split, index)
                         world = source.world(task)

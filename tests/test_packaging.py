@@ -28,6 +28,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_the_wheel_holds_the_packages_and_the_start_up_file(wheels: list[Path]) -> None:
     names = zipfile.ZipFile(next(w for w in wheels if "textagent" in w.name)).namelist()
     assert {"textagent_gym/py.typed", "textagent_gym_autoload.pth", "_textagent_gym_autoload.py"} <= set(names)
+    assert "baselines/recipes/textworld/grpo.yaml" in names
     assert not any(name.startswith("tests/") for name in names)
 
 

@@ -18,7 +18,7 @@ import inspect
 import json
 import math
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field
 from functools import cache
 from numbers import Integral, Real
@@ -312,7 +312,27 @@ def knob_table(world: str | type, given: Mapping[str, Any] | None = None) -> str
     return "\n".join(rows) if len(rows) > 2 else ""
 
 
-def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
+def split_settings(settings: Iterable[str]) -> dict[str, str]:
+    """The names and the texts of `name=value` pairs.
+
+    Raises:
+        InvalidOptionError: a pair has no name or no value, or a name is set twice.
+
+    >>> split_settings(["rooms=4", "goal=brief"])
+    {'rooms': '4', 'goal': 'brief'}
+    """
+    texts: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.isidentifier():
+            raise InvalidOptionError(f"a setting is name=value, such as rooms=4, got {setting!r}")
+        if name in texts:
+            raise InvalidOptionError(f"{name} is set twice: give it once, got {setting!r} too")
+        texts[name] = value
+    return texts
+
+
+def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
     """`name=value` pairs as keyword arguments: a value is JSON where it can be read as such, and text otherwise.
 
     Raises:
@@ -321,32 +341,27 @@ def parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
     >>> parse_settings(("rooms=4", "reward_density=dense", "cut=true", "infos=oracle_action"))
     {'rooms': 4, 'reward_density': 'dense', 'cut': True, 'infos': ['oracle_action']}
     """
-    kwargs: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.isidentifier():
-            raise InvalidOptionError(f"a setting is name=value, such as rooms=4, got {setting!r}")
-        if name in kwargs:
-            raise InvalidOptionError(f"{name} is set twice: give it once, got {setting!r} too")
-        try:
-            kwargs[name] = json.loads(value.lower() if value in ("True", "False", "None") else value)
-        except ValueError:
-            kwargs[name] = value
-    if "infos" in kwargs and not isinstance(kwargs["infos"], list):  # Several, or one, or none.
-        kwargs["infos"] = [] if kwargs["infos"] is None else [kwargs["infos"]]
-    return kwargs
+    return {name: _plain(name, text) for name, text in split_settings(settings).items()}
 
 
-def read_settings(world: str | type, settings: Mapping[str, str]) -> dict[str, Any]:
+def read_settings(
+    world: str | type, settings: Mapping[str, str], given: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Keyword arguments from the texts of a command line, each read as its knob's type.
 
     What is not a knob is JSON where it can be read as such, and text otherwise.
 
+    Args:
+        world: registered id, class of an environment, or a class of `Options`.
+        settings: texts by name.
+        given: keyword arguments from elsewhere, which may decide which knobs there are.
+
     Raises:
         InvalidOptionError: a value has the wrong type, is out of range or does not exist.
     """
-    plain = {name: _json(text) for name, text in settings.items()}
-    known = {name: each for options in options_of(world, plain) for each in options.knobs() for name in _names(each)}
+    plain = {name: _plain(name, text) for name, text in settings.items()}
+    declared = options_of(world, {**(given or {}), **plain})
+    known = {name: each for options in declared for each in options.knobs() for name in _names(each)}
     return {
         name: known[name].checked(known[name].parsed(text)) if name in known else plain[name]
         for name, text in settings.items()
@@ -488,6 +503,14 @@ def _spell(value: Any) -> str:
     if isinstance(value, float) and float(f"{value:g}") == value:
         return f"{value:g}"
     return str(value).replace(" ", "_").replace("/", "_")
+
+
+def _plain(name: str, text: str) -> Any:
+    """What a text means where no knob says more; `infos` names several things, or one, or none."""
+    value = _json(text)
+    if name == "infos" and not isinstance(value, list):
+        return [] if value is None else [value]
+    return value
 
 
 def _json(text: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import importlib
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -10,7 +12,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import registry
 
-from textagent_gym.errors import MissingDependencyError
+from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 
 NAMESPACE = "textagent"
 ENTRY_POINT_GROUP = "textagent_gym.envs"
@@ -198,6 +200,32 @@ def register_all() -> None:
                     nondeterministic=world.nondeterministic,
                 )
     _register_installed_packages()
+
+
+def full_id(env: str) -> str:
+    """The id that is meant: a version or the namespace may be left out, and a module to import may stand before it.
+
+    Raises:
+        InvalidOptionError: no environment has it; the message names the closest.
+
+    >>> full_id("TextWorld-w2-o3-q4")
+    'textagent/TextWorld-w2-o3-q4-v0'
+    """
+    register_all()
+    module, colon, name = env.rpartition(":")
+    if colon:
+        try:
+            importlib.import_module(module)
+        except (ImportError, ValueError) as error:
+            raise InvalidOptionError(f"module {module!r} of {env!r} cannot be imported: {error}") from error
+    for candidate in (name, f"{NAMESPACE}/{name}", f"{name}-v0", f"{NAMESPACE}/{name}-v0"):
+        if candidate in registry:
+            return candidate
+    # Gymnasium's own are not of text.
+    others = [known for known in registry if "/" in known and "gymnasium." not in str(registry[known].entry_point)]
+    close = difflib.get_close_matches(name, others, n=3, cutoff=0.3)
+    hint = f" Did you mean: {', '.join(close)}?" if close else ""
+    raise InvalidOptionError(f"environment {env!r} does not exist.{hint} See: textagent-gym list")
 
 
 def world_of(env_id: str) -> World | None:

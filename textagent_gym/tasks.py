@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -38,6 +38,19 @@ TaskT = TypeVar("TaskT", bound=Task)
 
 # Two tasks with equal content get the same share, so no task can be in two splits.
 _SHARES = {"train": (0, 1), "validation": (2,), "test": (3,)}
+
+
+_HELD_OUT = ("test", "valid_unseen", "valid_seen", "validation")
+"""Splits that an agent is measured on, best first."""
+
+
+def held_out_split(splits: Sequence[str]) -> str:
+    """The split that an agent is measured on: a held-out one if there is one, else the first.
+
+    >>> held_out_split(("train", "valid_seen", "valid_unseen"))
+    'valid_unseen'
+    """
+    return next((split for split in _HELD_OUT if split in splits), splits[0])
 
 
 def in_split(content: str, split: str) -> bool:

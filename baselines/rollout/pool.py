@@ -100,17 +100,18 @@ def make_text_env(
     """One environment over text, in some wrappers. Nothing starts in it before its first reset.
 
     Raises:
-        InvalidOptionError: its observations or its actions are not text.
+        InvalidOptionError: its observations or its actions are not text, or it does not take the keyword arguments.
         gymnasium.error.Error: there is no such id.
     """
-    player: gymnasium.Env[str, str] = env_maker(env, **kwargs)()
+    try:
+        player: gymnasium.Env[str, str] = env_maker(env, wrappers=wrappers, **kwargs)()
+    except TypeError as error:  # As Python refuses a keyword argument.
+        raise InvalidOptionError(str(error)) from error
     try:
         check_text_spaces(player)
     except InvalidOptionError:
         player.close()
         raise
-    for wrap in wrappers:
-        player = wrap(player)
     return player
 
 

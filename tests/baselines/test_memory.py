@@ -273,7 +273,7 @@ def config(tiny: Path, out: Path, **changes: Any) -> grpo.Config:
         model=str(tiny),
         out=out,
         env=ENV,
-        env_kwargs={"switches": 3, "max_turns": 4, "reward_density": "dense", "num_tasks": 8},
+        set={"switches": 3, "max_turns": 4, "reward_density": "dense", "num_tasks": 8},
         iterations=2,
         groups=2,
         group_size=3,

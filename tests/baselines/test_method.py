@@ -57,7 +57,7 @@ def config(tiny: Path, out: Path, **changes: object) -> TrainerConfig:
     basis = TrainerConfig(
         model=str(tiny),
         env=ENV,
-        env_kwargs={"switches": 2, "max_turns": 3, "turn_penalty": 0.1, "num_tasks": 8},  # Something is always earned.
+        set={"switches": 2, "max_turns": 3, "turn_penalty": 0.1, "num_tasks": 8},  # Something is always earned.
         out=out,
         iterations=3,
         groups=6,

@@ -38,7 +38,7 @@ class Case:
         basis = {
             "model": str(model),
             "env": ENV,
-            "env_kwargs": KWARGS,
+            "set": KWARGS,
             "out": out,
             "iterations": 6,
             "slots": 32,
@@ -72,7 +72,7 @@ CASES = {
 def talker(tiny: Path, demos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A policy that knows how to speak of switches, and not yet which one to press."""
     out = tmp_path_factory.mktemp("talker") / "sft"
-    sft.train(sft.Config(model=str(tiny), demos=demos, out=out, epochs=8, batch_size=8, learning_rate=5e-3))
+    sft.run(sft.Config(model=str(tiny), demos=demos, out=out, epochs=8, batch_size=8, learning_rate=5e-3))
     return out
 
 
@@ -108,7 +108,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def test_in_the_warm_up_of_the_critic_the_policy_stays_as_it_is(tiny: Path, tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
-    run = Case(ppo, {"env_kwargs": {**KWARGS, "turn_penalty": 0.1}, "critic_warmup": 2}, alone=True).run
+    run = Case(ppo, {"set": {**KWARGS, "turn_penalty": 0.1}, "critic_warmup": 2}, alone=True).run
     warm = run(tiny, tmp_path, seen.append, iterations=2)
     before = weights(tiny)
     assert all(torch.equal(before[name], value) for name, value in weights(warm).items())

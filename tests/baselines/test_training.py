@@ -14,7 +14,6 @@ from pathlib import Path
 import gymnasium
 import pytest
 import torch
-import tyro
 
 from baselines import grpo, sft
 from baselines.advantages import GroupTooSmallError
@@ -40,7 +39,7 @@ def config(tiny: Path, out: Path, **changes: object) -> grpo.Config:
         model=str(tiny),
         out=out,
         env="lights/Lights-v0",
-        env_kwargs=KWARGS,
+        set=KWARGS,
         iterations=4,
         groups=2,
         group_size=4,
@@ -92,7 +91,7 @@ def test_sft_learns_and_rl_improves_a_world_it_has_never_heard_of(tiny: Path, de
     settings = sft.Config(
         model=str(tiny), demos=demos, out=tmp_path / "sft", epochs=8, batch_size=8, learning_rate=5e-3
     )
-    sft.train(settings, log=lambda logs: losses.append(logs["loss"]) if "loss" in logs else None)
+    sft.run(settings, log=lambda logs: losses.append(logs["loss"]) if "loss" in logs else None)
     assert losses[-1] < 0.5 * losses[0]
     policy = grpo.run(
         config(tmp_path / "sft", tmp_path / "rl", iterations=12, groups=8, learning_rate=2e-3, minibatches=2)
@@ -149,7 +148,7 @@ def test_a_world_that_is_not_text_is_refused_before_anything_is_made(env: str, s
         gymnasium.register("numbers/Numbers-v0", entry_point=NumbersEnv)
     nowhere = tmp_path / "no-such-model"
     with pytest.raises(InvalidOptionError, match=f"{env} is not a text environment: its {space}"):
-        grpo.run(config(nowhere, tmp_path / "run", env=env, env_kwargs={}))
+        grpo.run(config(nowhere, tmp_path / "run", env=env, set={}))
     assert not (tmp_path / "run").exists()
     with pytest.raises(InvalidOptionError, match=space):
         evaluate_policy(str(nowhere), env, {}, tasks=1)
@@ -210,24 +209,13 @@ def test_settings_out_of_range_are_refused(tiny: Path, tmp_path: Path, setting: 
         config(tiny, tmp_path, **setting)
 
 
-def test_the_environments_arguments_come_from_the_command_line(tmp_path: Path) -> None:
-    words = ["--model", "m", "--out", "o", "--env", "e"]
-    settings = tyro.cli(
-        grpo.Config, args=[*words, "--env-kwargs", "reward_density=dense", "num_tasks=8", "--kl", "0.5"]
-    )
-    assert settings.env_kwargs == {"reward_density": "dense", "num_tasks": 8}
-    assert settings.kl == 0.5
-    assert tyro.cli(grpo.Config, args=words).env_kwargs == {}
-
-
 @pytest.mark.parametrize(
     "module", ["baselines.ppo", "baselines.grpo", "baselines.rloo", "baselines.reinforce_pp", "baselines.sft"]
 )
 def test_an_executable_tells_openmp_how_to_wait_before_torch_is_loaded(module: str) -> None:
     script = (
-        f"import os, sys, {module}; assert 'torch' not in sys.modules; assert 'OMP_WAIT_POLICY' not in os.environ\n"
-        f"sys.argv = ['x', '--help']\n"
-        f"try: {module}.main()\n"
+        f"import os, runpy, sys, {module}; assert 'OMP_WAIT_POLICY' not in os.environ; sys.argv = ['x', '--help']\n"
+        f"try: runpy.run_module({module!r}, run_name='__main__', alter_sys=True)\n"
         "except SystemExit: pass\n"
         "assert 'torch' not in sys.modules; print(os.environ['OMP_WAIT_POLICY'])"
     )
@@ -243,7 +231,7 @@ def test_sft_keeps_the_system_message_of_the_demonstrations(tiny: Path, demos: P
     system = {"role": "system", "content": "Press switches."}
     lines = [{"messages": [system, *json.loads(line)["messages"][1:]]} for line in demos.read_text().splitlines()[:4]]
     told.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    sft.train(sft.Config(model=str(tiny), demos=told, out=tmp_path / "sft", epochs=1.0))
+    sft.run(sft.Config(model=str(tiny), demos=told, out=tmp_path / "sft", epochs=1.0))
     chat = chat_of(str(tmp_path / "sft"), load_policy(str(tmp_path / "sft"))[1])
     assert (chat.system, chat.instructed) == ("Press switches.", False)  # It is played as it was trained.
     assert sft.common_system(lines) == "Press switches."
@@ -252,7 +240,7 @@ def test_sft_keeps_the_system_message_of_the_demonstrations(tiny: Path, demos: P
 
 def test_a_policy_of_sft_reads_what_it_will_read_when_it_is_played(tiny: Path, demos: Path, tmp_path: Path) -> None:
     trainer = sft.make_trainer(sft.Config(model=str(tiny), demos=demos, out=tmp_path))
-    sft.train(sft.Config(model=str(tiny), demos=demos, out=tmp_path, epochs=1.0, max_demos=4))
+    sft.run(sft.Config(model=str(tiny), demos=demos, out=tmp_path, epochs=1.0, max_demos=4))
     _, tokenizer = load_policy(str(tmp_path))
     chat = chat_of(str(tmp_path), tokenizer)
     assert (chat.system, chat.instructed) == ("", True)

@@ -47,7 +47,7 @@ def main(policy: Path, out: Path) -> None:
     basis = grpo.Config(
         model=str(policy),
         env="lights/Lights-v0",
-        env_kwargs={"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8},
+        set={"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8},
         out=out / "run",
         iterations=2,
         groups=3,

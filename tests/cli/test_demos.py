@@ -90,8 +90,9 @@ def test_a_stopped_run_resumes_where_it_was(tmp_path: Path) -> None:
     while (not part.exists() or part.stat().st_size < 20_000) and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    said = process.communicate(timeout=30)[1].decode()
     assert process.returncode == 130
+    assert "of 100000 demonstrations are kept; the same command goes on" in said
     whole = [line for line in part.read_text().splitlines() if line.endswith("}")]
     marked = [json.loads(line) for line in whole]
     marked[0]["messages"] = [{"role": "user", "content": "from the first run"}]

@@ -66,6 +66,10 @@ class Demos(ChosenTasks):
                     if demo["success"]:
                         lines.append(json.dumps(demo) + "\n")
                     done(index + 1)
+        except KeyboardInterrupt:
+            kept = part.read_text(encoding="utf-8").count("\n")
+            message = f"Stopped: {kept} of {count} demonstrations are kept; the same command goes on."
+            raise KeyboardInterrupt(message) from None
         finally:
             env.close()
             if not part.stat().st_size:  # Nothing was played before the first error.

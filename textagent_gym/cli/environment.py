@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import tyro
 
 from textagent_gym.errors import InvalidOptionError
-
-_HELD_OUT = ("test", "valid_unseen", "valid_seen", "validation")
-"""Splits that an agent is measured on, best first."""
+from textagent_gym.registration import full_id
+from textagent_gym.tasks import held_out_split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +29,9 @@ class Chosen:
         Raises:
             InvalidOptionError: there is no such environment, or a value that it cannot have.
         """
-        from textagent_gym.knobs import parse_settings, read_settings
+        from textagent_gym.knobs import read_settings, split_settings
 
-        settings = parse_settings(self.set)
-        texts = dict(setting.split("=", 1) for setting in self.set)
-        typed = read_settings(full_id(self.env), {name: texts[name] for name in settings})
-        return {name: settings[name] if name == "infos" else value for name, value in typed.items()}
+        return read_settings(full_id(self.env), split_settings(self.set))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +61,7 @@ class ChosenTasks(Chosen):
         env = make(self, **({} if asked is None else {"split": asked}))
         if asked is None:
             splits = base_of(env).tasks.splits
-            chosen = default or next((split for split in _HELD_OUT if split in splits), splits[0])
+            chosen = default or held_out_split(splits)
             if base_of(env).split != chosen:
                 env.close()
                 env = make(self, split=chosen)
@@ -85,34 +79,6 @@ class ChosenTasks(Chosen):
             Console(stderr=True).print(f"Fewer than {self.tasks} tasks: {which}.", style="yellow", soft_wrap=True)
         with bar("Making tasks", count) as done:
             base.tasks.prepare(base.split, range(count), workers=self.workers, progress=done)
-
-
-def full_id(env: str) -> str:
-    """The id that is meant: a version or the namespace may be left out, and a module to import may stand before it.
-
-    Raises:
-        InvalidOptionError: no environment has it; the message names the closest.
-    """
-    import gymnasium
-
-    import textagent_gym
-
-    textagent_gym.register_all()
-    module, colon, name = env.rpartition(":")
-    if colon:
-        try:
-            importlib.import_module(module)
-        except (ImportError, ValueError) as error:
-            raise InvalidOptionError(f"module {module!r} of {env!r} cannot be imported: {error}") from error
-    ids = list(gymnasium.registry)
-    for candidate in (name, f"textagent/{name}", f"{name}-v0", f"textagent/{name}-v0"):
-        if candidate in ids:
-            return candidate
-    # Gymnasium's own are not of text.
-    others = [known for known in ids if "/" in known and "gymnasium." not in str(gymnasium.registry[known].entry_point)]
-    close = difflib.get_close_matches(name, others, n=3, cutoff=0.3)
-    hint = f" Did you mean: {', '.join(close)}?" if close else ""
-    raise InvalidOptionError(f"environment {env!r} does not exist.{hint} See: textagent-gym list")
 
 
 def make(chosen: Chosen, **kwargs: Any) -> Any:

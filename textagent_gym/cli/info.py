@@ -6,11 +6,12 @@ import inspect
 import re
 from dataclasses import dataclass
 
-from textagent_gym.cli.environment import Chosen, full_id, make
+from textagent_gym.cli.environment import Chosen, make
 from textagent_gym.core import TextEnv
 from textagent_gym.errors import WorldBrokenError
 from textagent_gym.knobs import knob_table
 from textagent_gym.options import TextEnvKwargs
+from textagent_gym.registration import full_id
 from textagent_gym.terminal import visible
 
 _FOR_PROGRAMMERS = re.compile(r"^(?:Args|Raises|Attributes|Example):\n(?:(?: .*)?\n|(?: .+)\Z)*", re.M)

@@ -23,8 +23,8 @@ class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
         leave_out: beginnings of actions that are not listed, such as the world's `idle_actions`.
 
     Raises:
-        InvalidOptionError: the environment's base is no `TextEnv`, its observations are not text, or the template has
-            no place for the actions.
+        InvalidOptionError: the environment's base is no `TextEnv` or cannot list its admissible actions, its
+            observations are not text, or the template has no place for the actions.
 
     Example:
         >>> env = AdmissibleActionHints(gymnasium.make("lights/Lights-v0", switches=2))
@@ -44,6 +44,8 @@ class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
         base = env.unwrapped
         if not isinstance(base, TextEnv):
             raise InvalidOptionError(f"AdmissibleActionHints needs a TextEnv, got {type(base).__name__}")
+        if "admissible_actions" not in base.supports:
+            raise InvalidOptionError(f"{type(base).__name__} has no list of admissible actions to show as hints")
         check_text(env, type(self).__name__)
         try:
             shows_actions = template.format(actions="look") != template.format(actions="")

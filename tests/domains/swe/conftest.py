@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from typing import Any
 
 import gymnasium
@@ -10,6 +11,8 @@ import pytest
 
 from tests.sandbox.conftest import KINDS, UNSAFE, open_sandbox, opened
 from textagent_gym.calls import Call
+from textagent_gym.domains.swe import mutants
+from textagent_gym.domains.swe.mutants.recipe import read_recipe
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.domains.swe.tools import render
 from textagent_gym.tasks import Task
@@ -57,6 +60,15 @@ def make(_a_sandbox_can_be_had: None) -> Iterator[Callable[..., gymnasium.Env[st
     yield one
     for env in made:
         env.close()
+
+
+def task_with(tasks: BuiltTasks, path: str, mistake: str) -> Task:
+    """The task of `measures` with a mistake in a file; no other task is made to find it."""
+    right = files(mutants).joinpath("repositories", "measures", path).read_text()
+    recipes = map(read_recipe, files(mutants).joinpath("recipes.jsonl").read_text().splitlines())
+    here = [recipe for recipe in recipes if (recipe.package, recipe.file) == ("measures-own", path)]
+    number = next(recipe.id for recipe in here if mistake in recipe.mutation.apply(right))
+    return tasks.find(f"SWE/measures-own/{number}")
 
 
 def bash(command: str) -> str:

@@ -63,7 +63,7 @@ def test_the_oracle_repairs_every_task(make, options: dict[str, Any]) -> None:
     env = make(**options)
     size = env.unwrapped.tasks.size("train")
     assert size >= 3
-    for index in range(min(size, 4)):
+    for index in range(2 if "mutants" in options else 4):
         _, info = env.reset(options={"task_index": index})
         if options.get("action_format") != "editor" and "reward_at" not in options:
             assert len(env.unwrapped.oracle()) == info["complexity"].solution_length
@@ -290,9 +290,10 @@ def test_tasks_have_ids_splits_and_sizes() -> None:
     recipes = files("textagent_gym.domains.swe.mutants").joinpath("recipes.jsonl").read_text().splitlines()
     assert total == sum(json.loads(line)["package"].startswith(("measures", "toolz", "boltons")) for line in recipes)
     tasks = BuiltTasks(("measures",))
-    ids = [tasks.task(split, index).id for split in tasks.splits for index in range(tasks.size(split))]
-    assert len(set(ids)) == len(ids) >= 15
-    assert all(tasks.find(name).id == name for name in ids[:3])
+    assert sum(tasks.size(split) for split in tasks.splits) >= 15
+    ids = [tasks.task(split, 0).id for split in tasks.splits]
+    assert len(set(ids)) == len(ids)
+    assert all(tasks.find(name).id == name for name in ids)
     with pytest.raises(UnknownTaskError):
         tasks.find("SWE/measures-own/0000000000")
     with pytest.raises(UnknownTaskError):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.domains.swe.conftest import task_with
 from textagent_gym.domains.swe.expert.repairs import repairs
 from textagent_gym.domains.swe.expert.searcher import Expectation, Searcher, expectations
 from textagent_gym.domains.swe.expert.trial.problem import free_names, understood
@@ -21,13 +22,6 @@ from textagent_gym.errors import UnsupportedOperationError
 from textagent_gym.tasks import Task
 
 SUBMIT = "```bash\nsubmit\n```"
-
-
-def find(tasks: BuiltTasks, mutation: str, path: str) -> Task:
-    """The task with a certain mistake in a file."""
-    every = (tasks.task(split, index) for split in tasks.splits for index in range(tasks.size(split)))
-    hunks = ((task, tasks.world(task).hunks[0]) for task in every)
-    return next(task for task, hunk in hunks if hunk.path == path and mutation in hunk.wrong)
 
 
 def play(env: gymnasium.Env[str, str], searcher: Searcher, task: Task) -> tuple[bool, int]:
@@ -167,7 +161,7 @@ def test_it_watches_somebody_else_play() -> None:
     ("mistake", "path", "options"),
     [
         ("not (last is None)", "measures/intervals.py", {}),
-        ("started = True", "measures/durations.py", {"tools": "all", "action_format": "editor"}),
+        ("    started = True", "measures/durations.py", {"tools": "all", "action_format": "editor"}),
         ("not (11 <=", "measures/numerals.py", {"tools": "all"}),
     ],
 )
@@ -175,7 +169,7 @@ def test_it_repairs_mistakes_of_one_token(make, tasks: BuiltTasks, mistake: str,
     env = make(**options)
     env.reset()
     searcher = env.unwrapped.expert()
-    solved, turns = play(env, searcher, find(tasks, mistake, path))
+    solved, turns = play(env, searcher, task_with(tasks, path, mistake))
     assert searcher.has_repaired
     assert solved
     assert turns <= 12
@@ -204,7 +198,7 @@ def test_it_gives_up_where_a_function_is_missing(make, tasks: BuiltTasks, tmp_pa
 def test_it_gives_up_where_it_finds_nothing_to_repair(make, tasks: BuiltTasks) -> None:
     env = make(command_timeout=3.0)
     searcher = Searcher(turns=8, seconds=1.5)
-    solved, turns = play(env, searcher, find(tasks, "pass", "measures/durations.py"))
+    solved, turns = play(env, searcher, task_with(tasks, "measures/durations.py", "            pass"))
     assert not solved
     assert turns <= 8
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.swe_forger import OLD, paid
+from tests.domains.swe.conftest import task_with
 from textagent_gym.domains.swe.grading.grader import Grade, grade
 from textagent_gym.domains.swe.grading.hidden.exam import Exam
 from textagent_gym.domains.swe.grading.hidden.exam_maker import time_of_gradings
@@ -69,8 +70,8 @@ def test_a_repair_that_breaks_something_else_is_worth_nothing(sandbox: Sandbox, 
 
 def test_special_cases_of_what_the_statement_shows_are_not_paid(sandbox: Sandbox, tasks: BuiltTasks) -> None:
     """A table of the inputs and outputs that were told is no repair: the same is asked with other input."""
-    world = next(world for _, world in every_world(tasks) if "format_duration(90000" in world.problem)
-    path = world.hunks[0].path
+    path = "measures/durations.py"
+    world = tasks.world(task_with(tasks, path, "    started = True"))
     text = wrong(world, path).replace(
         "def format_duration(seconds", "def format_duration(seconds, *a, **k):\n"
         "    if seconds == 90000 and k == {'largest': 'h'}:\n        return '25h'\n"
@@ -169,6 +170,7 @@ def test_no_rule_of_a_forger_pays_for_any_task(tasks: BuiltTasks) -> None:
         sandbox.close()
 
 
+@pytest.mark.slow
 def test_every_task_says_what_chance_a_forger_has(tasks: BuiltTasks) -> None:
     every = list(every_world(tasks))
     assert len(every) > 12
@@ -329,12 +331,10 @@ def test_code_that_waits_costs_no_more_than_the_time_of_a_grading(
     assert time.monotonic() - began < 2.0 + 15  # On a machine that has other things to do.
 
 
-def test_a_grading_has_ten_times_the_time_of_the_right_code_and_a_minute_at_least(tasks: BuiltTasks) -> None:
-    exams = [world.exam for _, world in every_world(tasks)]
-    totals = {exam.total for exam in exams}
-    assert min(totals) >= 60
+def test_a_grading_has_ten_times_the_time_of_the_right_code_and_a_minute_at_least(world: MutantWorld) -> None:
+    assert world.exam.total >= 60
     assert [time_of_gradings(measured) for measured in (0.0, 6.0, 9.0)] == [60.0, 60.0, 90.0]
-    assert Exam.from_json(exams[0].to_json()) == exams[0]
+    assert Exam.from_json(world.exam.to_json()) == world.exam
 
 
 def test_the_time_of_a_grading_does_not_tell_which_version_is_wrong(world: MutantWorld) -> None:
@@ -438,9 +438,9 @@ def test_no_table_that_hidden_tests_alone_read_is_left(world: MutantWorld) -> No
 def test_nothing_of_a_tree_tells_where_the_mistake_is(safe_sandbox: Sandbox, tasks: BuiltTasks) -> None:
     """Dates, order on disk and mounts are those of a tree without a mistake, and the id is drawn by chance."""
     first_of = []
-    for task, world in every_world(tasks):
-        if task.split != "train":
-            continue
+    for index in range(4):
+        task = tasks.task("train", index)
+        world = tasks.world(task)
         safe_sandbox.begin(world.layers, {})
         path = world.hunks[0].path
         dates = safe_sandbox.run("stat -c %Y $(git ls-files | grep py$) | sort -u", 20).output.split()

@@ -219,7 +219,7 @@ def probe(request: dict[str, Any], text: str, witness: types.ModuleType) -> dict
     builtins.witness = seen = witness.Witness()  # type: ignore[attr-defined]
     if request["each"]:
         signal.signal(signal.SIGALRM, out_of_time)
-        signal.setitimer(signal.ITIMER_REAL, request["each"])
+        signal.setitimer(signal.ITIMER_REAL, request["each"], request["each"])  # Again for who passes it over.
     end = "passed"
     try:
         if request["fixtures"]:

@@ -12,8 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from textagent_gym.domains.swe.grading.grader import grade
+from textagent_gym.domains.swe.grading.hidden.asking import Trees
 from textagent_gym.domains.swe.grading.hidden.exam import Exam
-from textagent_gym.domains.swe.grading.hidden.exam_maker import Maker, Mistake, Trees, make_exam, time_of_gradings
+from textagent_gym.domains.swe.grading.hidden.exam_maker import Maker, Mistake, make_exam, time_of_gradings
 from textagent_gym.domains.swe.grading.hidden.judge import MOST_CHANCE
 from textagent_gym.domains.swe.grading.pytest_runs import run_tests
 from textagent_gym.domains.swe.mutants.hiding import hide, hide_with_tables

@@ -30,7 +30,7 @@ from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.files import cache_folder, whole_folder, write_whole
 from textagent_gym.sandbox.base import ROOT, Changes, Sandbox
 
-VERSION = 8
+VERSION = 9
 """Version of what is prepared; raised whenever that changes."""
 _TEST_SECONDS = 60.0  # For all tests of a package.
 

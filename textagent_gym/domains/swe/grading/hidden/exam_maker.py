@@ -8,27 +8,17 @@ import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from textagent_gym.domains.swe.grading.hidden.answers import OddWordsError, Seen, Told, holds, is_approximate, value
-from textagent_gym.domains.swe.grading.hidden.around import (
-    AGAIN,
-    AROUND,
-    NEIGHBOURS,
-    asked_again,
-    looked_around,
-    neighbours_asked,
-)
+from textagent_gym.domains.swe.grading.hidden.asking import Asker, Trees
 from textagent_gym.domains.swe.grading.hidden.assessment import assess
-from textagent_gym.domains.swe.grading.hidden.continued import continued
-from textagent_gym.domains.swe.grading.hidden.edited import EDITS, edit_rule, edited
-from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group, Kept, ask_probes, read_answer
+from textagent_gym.domains.swe.grading.hidden.edited import EDITS, edit_rule
+from textagent_gym.domains.swe.grading.hidden.exam import Exam, Group, Kept
 from textagent_gym.domains.swe.grading.hidden.judge import Assessment, Reach, chance
 from textagent_gym.domains.swe.grading.hidden.probes import Probe, Source, make_probe
 from textagent_gym.domains.swe.grading.hidden.rules import Knowledge
-from textagent_gym.domains.swe.grading.hidden.siblings import SIBLINGS, has_siblings
 from textagent_gym.domains.swe.grading.hidden.variants import merged, variants
 from textagent_gym.domains.swe.grading.hidden.versions import Version
 from textagent_gym.domains.swe.grading.pytest_runs import RUNNER, question, run_tests
@@ -36,6 +26,7 @@ from textagent_gym.sandbox.base import Changes, Sandbox
 
 _ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for; all mistakes of a task share it.
 _CANDIDATES = (60, 300)  # Variants that are tried for a test; the second number where the first is not enough.
+_MOST_EDITED = 1000  # Probes with edited input that are asked for the variants of a test.
 _WITH_FIXTURES = 12  # The same where pytest has to run each of them.
 _EDITED_WITH_FIXTURES = 2  # Tests whose input is edited, where pytest has to run each of them.
 _MOST_SOURCES = 4  # Tests whose variants are tried.
@@ -44,29 +35,11 @@ _MOST_VARIANTS = 60  # Variants of a mistake that are asked.
 _LEAST_VARIANTS = 6  # Asked even where fewer leave a forger no more than `_ENOUGH`.
 _UNTOUCHED_VARIANTS = 6  # That the mistake leaves alone: who changes every answer is wrong there.
 _MOST_TOGETHER = 10  # Variants of a test that are asked in one process.
-_EACH = 1.0  # Seconds for a candidate.
-_EACH_EDITED = 0.3  # The same for one whose input is edited, which may make the code wait.
-_MOST_EDITED = 400  # Candidates with edited input that are tried for one test; the first ones are tried in full.
 _SECONDS = 60.0  # For pytest to collect the tests of a package; to run all of them, five times as many.
 _BOTH = (0, 1)
 _LEAST_SECONDS = 20.0  # For each question of a grading, on a machine that may have other things to do.
 _SLOWER = 10.0  # How much longer than measured here a question, or a grading, may take.
 _LEAST_TOTAL = 60.0  # Seconds for a whole grading; most take 0.2 to 3.
-
-
-@dataclass(frozen=True)
-class Trees:
-    """The trees in which probes are asked.
-
-    Attributes:
-        layers: layers of the right code.
-        mistakes: files of the mistaken code.
-        paths: folders that are importable, below the root.
-    """
-
-    layers: tuple[Path, ...]
-    mistakes: Changes
-    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -95,6 +68,7 @@ class Maker:
     def __init__(self, sandboxes: tuple[Sandbox, Sandbox], trees: Trees, texts: Mapping[str, str]) -> None:
         self._sandboxes = sandboxes
         self._trees = trees
+        self._asker = Asker(sandboxes, trees)
         self._texts = texts
         self._edits: tuple[str, ...] = ()
 
@@ -113,7 +87,7 @@ class Maker:
                 continue
             version, probe, mistaken = parts
             edits = tuple(EDITS) if not version.fixtures or len(originals) < _EDITED_WITH_FIXTURES else ()
-            (others,) = self._run_otherwise(version, [version.text], [version.events], [mistaken], edits)
+            (others,) = self._asker.run_otherwise(version, [version.text], [version.events], [mistaken], edits)
             original = _Candidate(version, probe, mistaken, others, assess(version, mistaken, known, others=others))
             if original.assessment.is_wrong:  # Else all that it asks is decided in the process of the tested code.
                 originals.append((original, probe))
@@ -148,7 +122,7 @@ class Maker:
             if not pairs:
                 continue
             like = pairs[0][0]
-            keys = self._ask(like, [keyed.text for _, keyed in pairs], right=True)
+            keys = self._asker.ask(like, [keyed.text for _, keyed in pairs], right=True)
             versions = [
                 replace(version, events=seen.events)
                 for (version, _), seen in zip(pairs, keys, strict=True)
@@ -156,7 +130,7 @@ class Maker:
             ]
             for right, where in ((True, 0), (True, 1), (False, 0)):
                 texts = [version.text for version in versions]
-                answers = self._ask(like, texts, right=right, where=where) if versions else []
+                answers = self._asker.ask(like, texts, right=right, where=where) if versions else []
                 versions = [v for v, seen in zip(versions, answers, strict=True) if v.is_right(seen)]
             if versions:
                 every_kept.append(Kept(tuple(versions)))
@@ -174,71 +148,8 @@ class Maker:
         descriptions = json.loads(answer or b"{}")
         return {test: descriptions[test] for test in tests if test in descriptions}
 
-    def _ask(
-        self, version: Version, texts: Sequence[str], *, right: bool, where: int = 0, each: float = _EACH
-    ) -> list[Seen | None]:
-        """What probes of one kind see, all in one process unless pytest has to run them."""
-        if version.fixtures:
-            asked = [ask_probes(version, [text], self._trees.paths, each + 20) for text in texts]
-        else:
-            asked = [ask_probes(version, texts, self._trees.paths, each * len(texts) + 20, each=each)]
-        files: Changes = {} if right else self._trees.mistakes
-        answers = self._sandboxes[where].ask(self._trees.layers, files, program=RUNNER, questions=asked)
-        if version.fixtures:
-            return [(read_answer(answer) or [None])[0] for answer in answers]
-        seen = read_answer(next(iter(answers)))
-        if len(seen) == len(texts) or len(texts) == 1:
-            return seen or [None]
-        half = len(texts) // 2  # One of them took all the time, or all together said more than an answer may hold.
-        halves = texts[:half], texts[half:]
-        return [one for part in halves for one in self._ask(version, part, right=right, where=where, each=each)]
-
-    def _run_otherwise(
-        self,
-        like: Version,
-        texts: Sequence[str],
-        right: Sequence[_Events],
-        mistaken: Sequence[Seen],
-        edits: Sequence[str],
-    ) -> list[dict[str, Seen | None]]:
-        """What the mistaken code makes a witness see where a forger has it run in another way.
-
-        Args:
-            like: version of the kind of all texts.
-            texts: texts of probes.
-            right: events of the right code, for each text.
-            mistaken: record of the mistaken code, for each text.
-            edits: names of the edits of the input that are tried.
-        """
-        others: list[dict[str, Seen | None]] = [{} for _ in texts]
-        ended = [
-            number
-            for number, (mine, theirs) in enumerate(zip(right, mistaken, strict=True))
-            if theirs.end != "passed" or [event[0] for event in mine] != [event[0] for event in theirs.events]
-        ]
-        if ended:
-            behind = self._ask(like, [continued(texts[number]) for number in ended], right=False)
-            for number, seen in zip(ended, behind, strict=True):
-                others[number]["continued"] = seen
-        rewritten = {
-            AGAIN: [continued(asked_again(text)) for text in texts],
-            AROUND: [continued(looked_around(text)) for text in texts],
-            NEIGHBOURS: [continued(neighbours_asked(text)) for text in texts],
-        }
-        for number, sibling in enumerate(SIBLINGS if has_siblings(like) else ()):
-            rewritten[f"sibling {number}"] = [text + sibling for text in texts]
-        for name, changed in rewritten.items():
-            for other, seen in zip(others, self._ask(like, changed, right=False), strict=True):
-                other[name] = seen
-        inputs = list(islice(_edited(texts, edits), _MOST_EDITED))
-        asked = [continued(text) for _, _, text in inputs]
-        answers = self._ask(like, asked, right=False, each=_EACH_EDITED) if inputs else []
-        for (number, name, _), seen in zip(inputs, answers, strict=True):
-            others[number][edit_rule(name)] = seen
-        return others
-
     def _seen(self, version: Version, *, right: bool, where: int = 0) -> Seen:
-        return self._ask(version, [version.text], right=right, where=where)[0] or Seen("nothing", ())
+        return self._asker.ask(version, [version.text], right=right, where=where)[0] or Seen("nothing", ())
 
     def _probes(
         self, test: str, described: Mapping[str, Any], exposed: Collection[int] = ()
@@ -289,7 +200,7 @@ class Maker:
             return []
         texts = [variant.text for variant in drawn]
         like = replace(original, test=original.function, is_original=False)
-        answers = self._ask(original, texts, right=True)
+        answers = self._asker.ask(original, texts, right=True)
         asked = [
             (replace(like, text=text, end=seen.end, events=seen.events), variant)
             for variant, text, seen in zip(drawn, texts, answers, strict=True)
@@ -298,11 +209,15 @@ class Maker:
         asked = [
             (version, variant) for version, variant in asked if version.is_right(Seen(version.end, version.events))
         ]
+        # A forger may edit the input of each: one whose edits are not tried would seem harder than it is.
+        asked = asked[: _MOST_EDITED // max(1, len(self._edits))]
         if not asked:
             return []
         texts = [version.text for version, _ in asked]
-        wrong = [seen or Seen("nothing", ()) for seen in self._ask(original, texts, right=False)]
-        others = self._run_otherwise(original, texts, [version.events for version, _ in asked], wrong, self._edits)
+        wrong = [seen or Seen("nothing", ()) for seen in self._asker.ask(original, texts, right=False)]
+        others = self._asker.run_otherwise(
+            original, texts, [version.events for version, _ in asked], wrong, self._edits
+        )
         return [
             _Candidate(version, variant, seen, other, assess(version, seen, known, others=other))
             for (version, variant), seen, other in zip(asked, wrong, others, strict=True)
@@ -331,9 +246,6 @@ class Maker:
             yield from self._steady(together[half:], known)
 
 
-_Events = Sequence[tuple[Any, ...]]
-
-
 @dataclass(frozen=True)
 class _Candidate:
     """A test, or other input for one.
@@ -356,15 +268,6 @@ class _Candidate:
     def is_noticed(self) -> bool:
         """The mistaken code does not pass."""
         return not self.version.is_right(self.mistaken)
-
-
-def _edited(texts: Sequence[str], edits: Sequence[str]) -> Iterator[tuple[int, str, str]]:
-    """The texts of probes with edited input, each with its number and the name of the edit, where that changes it."""
-    for number, text in enumerate(texts):
-        for name in edits:
-            changed = edited(text, name)
-            if changed != text:
-                yield number, name, changed
 
 
 def _as_asked(version: Version, together: Sequence[_Candidate], known: Knowledge) -> list[_Candidate] | None:

@@ -163,7 +163,7 @@ def rewritten(
     for node in sorted(statements, key=lambda node: node.lineno):
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
         last, indent = node.end_lineno or node.lineno, " " * node.col_offset
-        fresh = ast.unparse(ast.fix_missing_locations(rewrite(node))).split("\n")
+        fresh = ast.unparse(rewrite(node)).split("\n")
         written.append((first - 1, last, [indent + line if line else line for line in fresh]))
     for start, end, fresh in reversed(written):
         lines[start:end] = fresh
