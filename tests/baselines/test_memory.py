@@ -74,6 +74,7 @@ class Scripted:
     def __init__(self, chat: ChatFormat, context_length: int = 4_000) -> None:
         self.context_length = context_length
         self.read: list[list[int]] = []
+        self.seeds: list[int | None] = []
         self._chat = chat
         self._context: list[int] = []
 
@@ -82,6 +83,7 @@ class Scripted:
         self._context = [*([] if prompt.fresh else self._context), *prompt.ids]
         assert len(self._context) + self.max_action_tokens <= self.context_length
         number = len(self.read) % len(ANSWERS)
+        self.seeds.append(prompt.seed)
         self.read.append(list(self._context))
         ids = self._chat.tokenizer(ANSWERS[number], add_special_tokens=False)["input_ids"]
         if number != 1:  # One action is cut before its end token.
@@ -229,12 +231,16 @@ def test_log_probs_of_sampling_are_those_of_reading_the_rows(tiny: Path, dialogu
 
 
 def test_an_episode_samples_on_in_a_new_context(tiny: Path) -> None:
-    # With the stream of random numbers begun anew, a policy would draw with the same numbers in every turn.
-    trajectories, _ = play(tiny, Dialogue(memory="turn"))
-    repeated = sum(len({turn.action[:3] for turn in t.turns}) < len(t.turns) for t in trajectories)
-    assert repeated < len(trajectories)
-    again, _ = play(tiny, Dialogue(memory="turn"), episodes=4)
-    assert [t.ids for t in again] == [t.ids for t in trajectories[:4]]
+    # With its random numbers begun anew, a policy would draw with the same ones in every turn.
+    _, scripted = play_script(tiny, Dialogue("think", "turn"))
+    assert scripted.seeds == [0, None, None, None, None, None]
+    model, tokenizer = load_policy(str(tiny))
+    generator = TransformersGenerator(model.eval(), tokenizer.eos_token_id, slots=1, max_action_tokens=8)
+    first, on, again = (
+        generator.generate([Prompt(0, (7, 8, 9), fresh=True, seed=seed)])[0].ids for seed in (5, None, 5)
+    )
+    assert first == again
+    assert first != on
 
 
 @pytest.mark.parametrize("memory", ["window", "turn"])

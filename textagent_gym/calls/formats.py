@@ -112,8 +112,8 @@ class AnswerFormat:
     Attributes:
         find: finds the action.
         write: writes an action in the format, without thoughts; `find` reads it back, if it is one line.
-        instructions: how to answer, for a model that has read how to act in the world.
-        hint: what is wrong with an answer in which `find` finds nothing.
+        instructions: text on how to answer, which follows the world's text on how to act.
+        hint: reply to an answer in which `find` finds nothing.
     """
 
     find: Format
