@@ -33,12 +33,14 @@ class Checkpoint:
         iteration: number of iterations that were learned from.
         optimizer: state of the optimizer.
         schedule: state of the learning rate's schedule.
+        successes: success rate of each iteration, which the curriculum follows.
     """
 
     folder: Path
     iteration: int
     optimizer: dict[str, Any]
     schedule: dict[str, Any]
+    successes: list[float]
 
     @property
     def critic(self) -> Path:
@@ -60,7 +62,7 @@ def find_checkpoint(run: Path) -> Checkpoint | None:
             state = torch.load(folder / "state.pt", weights_only=True)
             if not (folder / "config.json").is_file():
                 raise FileNotFoundError(f"{folder / 'config.json'} does not exist")
-            return Checkpoint(folder, state["iteration"], state["optimizer"], state["schedule"])
+            return Checkpoint(folder, state["iteration"], state["optimizer"], state["schedule"], state["successes"])
         except Exception as error:  # noqa: BLE001 (a file that was cut fails in as many ways as it has readers)
             errors.append(f"{folder} is damaged ({error})")
     if errors:
@@ -74,6 +76,7 @@ def save_checkpoint(
     *,
     optimizer: Any,
     schedule: Any,
+    successes: list[float],
     save_policy: Callable[[Path], None],
     critic: Any = None,
 ) -> None:
@@ -83,6 +86,7 @@ def save_checkpoint(
         run: folder of the run.
         iteration: number of iterations that were learned from.
         optimizer, schedule: objects with a `state_dict`.
+        successes: success rate of each iteration.
         save_policy: writes the policy and its chat settings to a folder.
         critic: model to save too; `None` for methods without one.
     """
@@ -91,7 +95,12 @@ def save_checkpoint(
         save_policy(folder)
         if critic is not None:
             critic.save_pretrained(folder / _CRITIC)
-        state = {"optimizer": optimizer.state_dict(), "schedule": schedule.state_dict(), "iteration": iteration}
+        state = {
+            "optimizer": optimizer.state_dict(),
+            "schedule": schedule.state_dict(),
+            "iteration": iteration,
+            "successes": successes,
+        }
         torch.save(state, folder / "state.pt")
 
     replace_folder(run / "checkpoint", write)

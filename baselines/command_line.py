@@ -85,7 +85,7 @@ def read_config(config: type[ConfigT], arguments: Sequence[str], program: str | 
     chosen, others = first.parse_known_args(arguments)
     recipe = {} if chosen.config is None else read_recipe(chosen.config, config)
     # The environment's settings are merged one by one, so the recipe's are not a default that is replaced.
-    of_env = {name: recipe.pop(name) for name in ("set",) if name in recipe}
+    of_env: dict[str, dict[str, Any]] = {name: recipe.pop(name) for name in ("set", "eval_set") if name in recipe}
     unset = {field.name: tyro.MISSING for field in fields(config) if _is_required(field)}  # type: ignore[arg-type]
     try:
         default = config(**{**unset, **recipe})
@@ -117,7 +117,7 @@ def _with_environment(config: Any, recipe: Mapping[str, dict[str, Any]]) -> Any:
     env = full_id(config.env)
     given: dict[str, Any] = {}
     merged = {}
-    for name in ("set",):
+    for name in ("set", "eval_set"):
         given = {**given, **recipe.get(name, {})}
         typed = read_settings(env, getattr(config, name), given)
         given = {**given, **typed}

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.constructors import PrimitiveConstructorSpec
 
+from baselines.mixture import Entry, components_of, parse_mixture, spell_mixture
+from baselines.schedule import difficulty_schedule, horizon_schedule
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import split_settings
 
 if TYPE_CHECKING:
+    from baselines.dialogue import Dialogue
     from textagent_gym.vector import Wrap
 
 Aggregation = Literal["token", "sequence", "constant"]
@@ -33,9 +36,14 @@ MemoryKind = Literal["whole", "window", "turn", "no-thoughts"]
 """What the policy reads again of earlier turns; see `memory.py`."""
 
 HARMLESS = frozenset(
-    {"iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"}
+    {
+        *("iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"),
+        *("eval_every", "eval_tasks", "eval_split", "eval_episodes", "eval_temperature", "eval_max_action_tokens"),
+        "eval_set",
+    }
 )
-"""Names of the settings that may change when a run resumes: they decide about time and memory, not about the curve."""
+"""Names of the settings that may change when a run resumes: they decide about time, memory and
+what is evaluated, not about the curve."""
 
 
 EnvSettings = Annotated[
@@ -51,6 +59,18 @@ EnvSettings = Annotated[
 ]
 """Keyword arguments of an environment, on the command line `--set rooms=4 goal=brief`; `command_line.read_config` reads
 the texts as the types of the knobs."""
+
+Mixture = Annotated[
+    list[Entry],
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="[ID=WEIGHT [NAME=VALUE ...] ...]",
+        instance_from_str=parse_mixture,
+        is_instance=lambda value: isinstance(value, list),
+        str_from_instance=spell_mixture,
+    ),
+]
+"""Environments with weights, on the command line as `--mixture textagent/ALFWorld-v0=0.5 receptacles=5`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,26 +146,80 @@ class TrainerConfig:
     """Number of iterations between two checkpoints."""
     seed: int = 0
     """Seed of the tasks, the sampling and the order of the updates."""
+    eval_every: int = 0
+    """Number of iterations between two evaluations on held-out tasks, the first one before training; 0 for none."""
+    eval_tasks: int = 100
+    """Number of tasks per evaluation, from the first one of the split; fewer where the split has fewer."""
+    eval_split: str | None = None
+    """Split of these tasks; by default "test", or another held-out one if there is no test split."""
+    eval_episodes: int = 1
+    """Number of episodes per task of an evaluation."""
+    eval_temperature: float | None = None
+    """Sampling temperature in evaluations; by default that of training."""
+    eval_max_action_tokens: int | None = None
+    """Largest number of tokens per action in evaluations; by default that of training."""
+    eval_set: EnvSettings = field(default_factory=dict)
+    """Keyword arguments of the environment that are different in evaluations, such as max_turns=50."""
+    mixture: Mixture = field(default_factory=list)
+    """Further environments and their weights; `env` has the weight 1. A group is always of one environment.
+    Settings after an id are that environment's; in a recipe, an entry is a mapping with env, set and weight."""
+    horizon: tuple[int, ...] = ()
+    """Turn budgets of the episodes, from the first to the last; a single one is fixed. By default the environment's."""
+    horizon_every: int | None = None
+    """Number of iterations per turn budget of the horizon (ScalingInter-RL)."""
+    horizon_success: float | None = None
+    """Success rate from which on the next turn budget of the horizon holds."""
+    difficulty: tuple[str, ...] = ()
+    """Levels of difficulty, from easy to hard: axes on which tasks are measured and ranked (state_size, action_size,
+    solution_length), or settings of `env` per level, such as rooms=2 rooms=4,objects=6."""
+    difficulty_levels: int = 4
+    """Number of levels into which ranked tasks are divided."""
+    difficulty_tasks: int = 100
+    """Largest number of tasks that are measured and played per environment, from the first of its split."""
+    difficulty_every: int | None = None
+    """Number of iterations per level of difficulty."""
+    difficulty_success: float | None = None
+    """Success rate from which on the next level of difficulty is played."""
+    success_window: int = 5
+    """Number of iterations whose mean success is compared with `horizon_success` or `difficulty_success`."""
 
     def __post_init__(self) -> None:
         at_least_one = ("groups", "group_size", "slots", "max_action_tokens", "epochs", "minibatches", "microbatch")
-        for name in (*at_least_one, "checkpoint_every"):
+        of_evaluations = ("eval_tasks", "eval_episodes")
+        of_curricula = ("difficulty_levels", "difficulty_tasks", "success_window")
+        for name in (*at_least_one, "checkpoint_every", *of_evaluations, *of_curricula):
             check_at_least(name, getattr(self, name), 1)
-        for name in ("iterations", "temperature", "learning_rate", "warmup", "patience", "seed"):
+        for name in ("iterations", "temperature", "learning_rate", "warmup", "patience", "seed", "eval_every"):
             check_at_least(name, getattr(self, name), 0)
-        for name in ("workers", "memory_turns"):
+        for name, low in (("workers", 1), ("memory_turns", 1), ("eval_temperature", 0), ("eval_max_action_tokens", 1)):
             if getattr(self, name) is not None:
-                check_at_least(name, getattr(self, name), 1)
+                check_at_least(name, getattr(self, name), low)
+        if "split" in self.eval_set:
+            raise InvalidOptionError(f"eval_set holds split={self.eval_set['split']}: give it as eval_split")
         for name in ("max_gradient", "answer_seconds"):
             if not getattr(self, name) > 0:
                 raise InvalidOptionError(f"{name} must be above 0, got {getattr(self, name)}")
+        components_of(self.mixture)
+        horizon_schedule(self)
+        difficulty_schedule(self)
 
     @property
     def wrappers(self) -> tuple[Wrap, ...]:
         """Wrappers around every environment, from the inside out."""
         from textagent_gym.wrappers import AdmissibleActionHints
 
-        return (AdmissibleActionHints,) if self.hints else ()
+        return (*((AdmissibleActionHints,) if self.hints else ()), *self.dialogue.wrappers)
+
+    @property
+    def dialogue(self) -> Dialogue:
+        """Format of the policy's answers and memory of its conversations.
+
+        Raises:
+            InvalidOptionError: they do not go together.
+        """
+        from baselines.dialogue import dialogue_of
+
+        return dialogue_of(self.model, self.format, self.memory, self.memory_turns)
 
     def check_memory(self, memory: MemoryKind) -> None:
         """Raise `InvalidOptionError` if the loss cannot be computed with a memory; it always can by default."""

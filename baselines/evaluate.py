@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -18,7 +18,10 @@ from baselines.rollout import Collection, Collector, EpisodeRequest, Transformer
 from baselines.trajectory import Trajectory
 from textagent_gym.core import TextEnv
 from textagent_gym.evaluation import EpisodeRecord, Evaluation, begin, digest
-from textagent_gym.vector import env_maker
+from textagent_gym.vector import Wrap, env_maker
+
+FIRST_SEED = 2**31
+"""Seed of the first held-out episode in an environment without numbered tasks: training draws its seeds below it."""
 
 
 def evaluate_policy(
@@ -28,6 +31,7 @@ def evaluate_policy(
     *,
     tasks: int,
     episodes: int = 1,
+    wrappers: Sequence[Wrap] = (),
     slots: int = 64,
     pool: PoolKind = "in-process",
     workers: int | None = None,
@@ -47,10 +51,11 @@ def evaluate_policy(
 
     Args:
         policy: folder or hub name of the policy.
-        env: id or spec of an environment whose `reset` takes `options={"task_index": n}`.
+        env: id or spec of an environment.
         env_kwargs: keyword arguments of the environment; `split` among them says which tasks.
         tasks: number of tasks, from the first one of the split.
         episodes: number of times that each task is played.
+        wrappers: wrappers around the environment, from the inside out.
         slots: number of episodes played at once.
         pool, workers: place of the environments; see `rollout.make_pool`.
         patience, answer_seconds: time limits of the pool; see `rollout.Collector`.
@@ -72,14 +77,11 @@ def evaluate_policy(
         are in `Collection.broken` only.
     """
     dialogue = dialogue_of(policy, format, memory, memory_turns)
-    player = make_text_env(env, env_kwargs, dialogue.wrappers)
+    wrappers = (*wrappers, *dialogue.wrappers)
+    player = make_text_env(env, env_kwargs, wrappers)
     model, tokenizer = load_policy(policy)
     chat = chat_of(policy, tokenizer, system, dialogue)
-    requests = [
-        EpisodeRequest(index, seed + repeat, {"task_index": index}, sampling_seed=_sampling_seed(seed, index, repeat))
-        for index in range(tasks)
-        for repeat in range(episodes)
-    ]
+    requests = evaluation_requests(player, tasks, episodes, seed)
     generator = TransformersGenerator(
         model.eval(),
         chat.end_id,
@@ -87,11 +89,10 @@ def evaluate_policy(
         max_action_tokens=max_action_tokens,
         temperature=temperature,
     )
-    maker = env_maker(env, wrappers=dialogue.wrappers, **env_kwargs)
-    environments = make_pool(maker, generator.slots, pool, workers)
+    environments = make_pool(env_maker(env, wrappers=wrappers, **env_kwargs), generator.slots, pool, workers)
     collector = Collector(environments, generator, chat, patience=patience, answer_seconds=answer_seconds)
     try:
-        collection = collector.collect(requests, progress)
+        records, collection = play_episodes(collector, player, requests, progress)
     finally:
         collector.close()
     details = {
@@ -103,14 +104,60 @@ def evaluate_policy(
         "max_action_tokens": max_action_tokens,
     }
     result = begin(player, name or policy, tasks=tasks, repeats=episodes, seed=seed, details=details)
+    player.close()
+    return replace(result, episodes=tuple(records)), collection
+
+
+def evaluation_requests(
+    env: gymnasium.Env[str, str], tasks: int, episodes: int = 1, seed: int = 0
+) -> list[EpisodeRequest]:
+    """The episodes of an evaluation, task by task; equal arguments give equal episodes.
+
+    Args:
+        env: environment that is played. The first tasks of its split are, where it is a `TextEnv`; any other
+            environment is reset with consecutive seeds from `FIRST_SEED` on, one per task.
+        tasks: number of tasks.
+        episodes: number of times that each task is played.
+        seed: seed of the sampling.
+    """
+    numbered = isinstance(env.unwrapped, TextEnv)
+    return [
+        EpisodeRequest(
+            index,
+            seed + repeat if numbered else FIRST_SEED + index,
+            {"task_index": index} if numbered else None,
+            sampling_seed=_sampling_seed(seed, index, repeat),
+        )
+        for index in range(tasks)
+        for repeat in range(episodes)
+    ]
+
+
+def play_episodes(
+    collector: Collector,
+    env: gymnasium.Env[str, str],
+    requests: Sequence[EpisodeRequest],
+    progress: Callable[[Trajectory], None] | None = None,
+) -> tuple[list[EpisodeRecord], Collection]:
+    """Play episodes with a policy.
+
+    Args:
+        collector: environments and generator.
+        env: one environment of the same kind, which names the tasks of episodes whose world broke.
+        requests: episodes to play.
+        progress: called with each episode that has ended.
+
+    Returns:
+        a record per request, in their order, and what the collector returned.
+    """
+    collection = collector.collect(requests, progress)
     reasons = {id(each.request): each.reason for each in collection.broken}
     played = iter(collection.trajectories)
-    records = tuple(
-        _broken(player, request, reasons[id(request)]) if id(request) in reasons else _record(next(played), request)
+    records = [
+        _broken(env, request, reasons[id(request)]) if id(request) in reasons else _record(next(played), request)
         for request in requests
-    )
-    player.close()
-    return replace(result, episodes=records), collection
+    ]
+    return records, collection
 
 
 def _sampling_seed(*path: int) -> int:

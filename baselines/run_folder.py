@@ -9,6 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+METRICS = "metrics.jsonl"
+EVALUATIONS = "evaluations.jsonl"
+
 
 class RunFolderError(ValueError):
     """The folder of a run cannot be used; the message says why and what to do."""
@@ -48,15 +51,21 @@ def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), wr
         write_whole(path, json.dumps(wanted, indent=2))
 
 
-def append_metrics(folder: Path, metrics: dict[str, Any]) -> None:
-    """Add a line to the metrics of a run."""
-    with open(folder / "metrics.jsonl", "a", encoding="utf-8") as file:
-        file.write(json.dumps(metrics) + "\n")
+def append_metrics(folder: Path, metrics: dict[str, Any], file: str = METRICS) -> None:
+    """Add a line to the metrics of a run, or to its evaluations."""
+    with open(folder / file, "a", encoding="utf-8") as lines:
+        lines.write(json.dumps(metrics) + "\n")
 
 
-def drop_metrics_after(folder: Path, iteration: int) -> None:
+def logged_iterations(folder: Path, file: str = METRICS) -> set[int]:
+    """The iterations that a file has a line for; `drop_metrics_after` has left whole lines only."""
+    path = folder / file
+    return {json.loads(line)["iteration"] for line in path.read_text().splitlines()} if path.is_file() else set()
+
+
+def drop_metrics_after(folder: Path, iteration: int, file: str = METRICS) -> None:
     """Forget what was logged after an iteration, and lines that a kill has cut."""
-    path = folder / "metrics.jsonl"
+    path = folder / file
     if not path.is_file():
         return
     kept = []

@@ -4,6 +4,7 @@ A run is a folder:
 
     config.json       what was asked for
     metrics.jsonl     one line per iteration
+    evaluations.jsonl one line per evaluation on held-out tasks
     checkpoint/       policy, critic, optimizer, and how far the run is; replaced as a whole
     policy/           the trained policy, when the run has finished
 
@@ -13,8 +14,9 @@ unless it is asked for more iterations.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -31,15 +33,15 @@ from baselines.chat import chat_of
 from baselines.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.config import HARMLESS, TrainerConfig
 from baselines.critic import load_critic
-from baselines.dialogue import Dialogue, dialogue_of
+from baselines.curriculum import Curriculum, Stage, make_curriculum
+from baselines.held_out import HeldOut, make_held_out_env
 from baselines.method import Method
 from baselines.models import load_policy
-from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool, make_text_env
-from baselines.run_folder import append_metrics, claim_folder, drop_metrics_after
+from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
+from baselines.run_folder import EVALUATIONS, append_metrics, claim_folder, drop_metrics_after, logged_iterations
 from baselines.trajectory import Trajectory
 from baselines.update import Learner, update, useful_groups
 from textagent_gym.errors import WorldBrokenError
-from textagent_gym.vector import env_maker
 
 
 class Stream(IntEnum):
@@ -48,6 +50,7 @@ class Stream(IntEnum):
     TASKS = 0
     SAMPLING = 1
     ORDER = 2
+    CURRICULUM = 3
 
 
 def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
@@ -56,11 +59,13 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
     Args:
         config: settings of the run.
         method: advantages, loss and what they need.
-        log: called with the metrics of each iteration, in the main process.
+        log: called with the metrics of each iteration and, under the name `evaluation`, of each evaluation, in the
+            main process.
 
     Raises:
         GroupTooSmallError: `group_size` is smaller than the method needs.
-        InvalidOptionError: the observations or the actions of the environment are not text.
+        InvalidOptionError: the observations or the actions of an environment are not text, or it does not take what the
+            curriculum asks for.
         RunFolderError: the folder holds another run, or a damaged one.
         WorldBrokenError: not one episode of an iteration could be played.
     """
@@ -69,20 +74,42 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
             f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
             f"{method.smallest_group}"
         )
-    # What is wrong with these is told before a model is loaded or a folder made.
-    dialogue = dialogue_of(config.model, config.format, config.memory, config.memory_turns)
-    config.check_memory(dialogue.memory)
-    make_text_env(config.env, config.set, (*config.wrappers, *dialogue.wrappers)).close()
+    config.check_memory(config.dialogue.memory)
+    if config.eval_every:
+        make_held_out_env(config).close()
     keep_freed_memory()
-    run = _Run(config, method, dialogue)
-    if run.iteration < config.iterations:
-        collector = run.make_collector()
-        try:
-            while run.iteration < config.iterations:
-                _iterate(run, collector, log)
-        finally:
-            collector.close()
+    run = _Run(config, method)
+    try:
+        _evaluate(run, log)
+        if run.iteration < config.iterations:
+            collector = run.make_collector()
+            try:
+                while run.iteration < config.iterations:
+                    _iterate(run, collector, log)
+                    _evaluate(run, log)
+            finally:
+                collector.close()
+    finally:
+        if run.held_out is not None:
+            run.held_out.close()
     return run.finish()
+
+
+def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
+    """Play the held-out tasks, if it is time and a run that was killed has not done so. It changes nothing else."""
+    config, iteration = run.config, run.iteration
+    if not config.eval_every or iteration % config.eval_every or iteration in run.evaluated:
+        return
+    run.learner.policy.eval()
+    policy = run.accelerator.unwrap_model(run.learner.policy)
+    if run.held_out is None:
+        run.held_out = HeldOut(config, policy, run.chat, run.accelerator.num_processes, run.accelerator.process_index)
+    metrics = {"iteration": iteration, **run.held_out.evaluate(policy)}
+    run.evaluated.add(iteration)
+    if run.accelerator.is_main_process:
+        append_metrics(run.folder, metrics, EVALUATIONS)
+        if log is not None:
+            log({"iteration": iteration, "evaluation": metrics})
 
 
 def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], None] | None) -> None:
@@ -92,7 +119,7 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     run.learner.policy.eval()
     run.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
     collection = _collect(run, collector)
-    summary = _summary(collection, iteration)
+    summary = _summary(collection, iteration, run.curriculum)
     collected = time.perf_counter()
     run.learner.policy.train()
     metrics = update(
@@ -103,14 +130,16 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
         stream_seed(config, iteration, Stream.ORDER),
         only_critic=run.method.critic is not None and iteration < run.method.critic.warmup,
     )
-    run.iteration += 1
     metrics = {
-        "iteration": run.iteration,
+        "iteration": iteration + 1,
+        **run.curriculum.metrics(run.stage),
         **summary,
         **metrics,
         "rollout_seconds": collected - started,
         "update_seconds": time.perf_counter() - collected,
     }
+    run.iteration += 1
+    run.successes.append(summary.get("success", math.nan))
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics)
         if log is not None:
@@ -134,24 +163,32 @@ def _collect(run: _Run, collector: Collector) -> Collection:
     return collection
 
 
-def episode_requests(config: TrainerConfig, iteration: int, groups: range | None = None) -> list[EpisodeRequest]:
+def episode_requests(
+    config: TrainerConfig,
+    iteration: int,
+    groups: range | None = None,
+    options: Sequence[dict[str, Any] | None] | None = None,
+) -> list[EpisodeRequest]:
     """The episodes of one iteration, over all processes: equal seeds within a group, so that they begin equally.
 
     Args:
         config: settings of the run.
         iteration: number of the iteration, from 0.
         groups: numbers of the groups within the iteration; the first `config.groups` by default.
+        options: options of `reset` for each of the groups; none by default.
     """
     groups = range(config.groups) if groups is None else groups
+    options = [None] * len(groups) if options is None else options
     random = np.random.default_rng(stream_seed(config, iteration, Stream.TASKS))
     seeds = random.integers(2**31, size=groups.stop)
     return [
         EpisodeRequest(
             group,
             seed=int(seed),
+            options=chosen,
             sampling_seed=stream_seed(config, iteration, Stream.SAMPLING, group * config.group_size + member),
         )
-        for group, seed in zip(groups, seeds[groups.start :], strict=True)
+        for group, seed, chosen in zip(groups, seeds[groups.start :], options, strict=True)
         for member in range(config.group_size)
     ]
 
@@ -161,7 +198,7 @@ def stream_seed(config: TrainerConfig, iteration: int, stream: Stream, *path: in
     return int(np.random.SeedSequence((config.seed, iteration, stream, *path)).generate_state(1)[0])
 
 
-def _summary(collection: Collection, iteration: int) -> dict[str, float]:
+def _summary(collection: Collection, iteration: int, curriculum: Curriculum) -> dict[str, float]:
     """Metrics of the episodes of all processes.
 
     Raises:
@@ -184,11 +221,13 @@ def _summary(collection: Collection, iteration: int) -> dict[str, float]:
         "turns": float(np.mean([episode["turns"] for episode in played])),
         "action_tokens": tokens,
         "entropy_estimate": -sum(episode["log_prob"] for episode in played) / tokens,
+        **curriculum.component_metrics(played),
     }
 
 
 def _measure(trajectory: Trajectory) -> dict[str, Any]:
     return {
+        "options": trajectory.options,
         "return": trajectory.total_reward,
         "success": trajectory.success,
         "score": trajectory.score,
@@ -201,11 +240,14 @@ def _measure(trajectory: Trajectory) -> dict[str, Any]:
 class _Run:
     """The state of a run."""
 
-    def __init__(self, config: TrainerConfig, method: Method, dialogue: Dialogue | None = None) -> None:
+    def __init__(self, config: TrainerConfig, method: Method) -> None:
         self.config = config
         self.method = method
         self.folder = config.out
         self.accelerator = Accelerator()
+        # What cannot be played is refused before a model is loaded or a folder made.
+        with self.accelerator.main_process_first():
+            self.curriculum = make_curriculum(config)
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         try:
@@ -218,12 +260,16 @@ class _Run:
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         if self.accelerator.is_main_process:
             claim_folder(config.out, config, HARMLESS)
-        self.chat = chat_of(config.model, tokenizer, config.system, dialogue)
+        self.chat = chat_of(config.model, tokenizer, config.system, config.dialogue)
         self.iteration = checkpoint.iteration if checkpoint else 0
+        self.successes = checkpoint.successes if checkpoint else []
         self.learner = self._prepare(policy, critic, checkpoint)
         if self.accelerator.is_main_process:
             drop_metrics_after(self.folder, self.iteration)
+            drop_metrics_after(self.folder, self.iteration, EVALUATIONS)
         self.accelerator.wait_for_everyone()
+        self.evaluated = logged_iterations(self.folder, EVALUATIONS)
+        self.held_out: HeldOut | None = None  # Made for the first evaluation.
 
     def make_collector(self) -> Collector:
         """The environments of this process and the generator of their actions."""
@@ -236,15 +282,21 @@ class _Run:
             max_action_tokens=config.max_action_tokens,
             temperature=config.temperature,
         )
-        maker = env_maker(config.env, wrappers=(*config.wrappers, *self.chat.dialogue.wrappers), **config.set)
-        pool = make_pool(maker, slots, config.pool, config.workers)
+        pool = make_pool(self.curriculum.make_env, slots, config.pool, config.workers)
         return Collector(
             pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds
         )
 
+    @property
+    def stage(self) -> Stage:
+        """Where the curricula of the current iteration are."""
+        return self.curriculum.stage(self.successes)
+
     def my_requests(self, groups: range) -> list[EpisodeRequest]:
         """This process's share of the episodes of some groups: neighbours, so that groups stay together."""
-        requests = episode_requests(self.config, self.iteration, groups)
+        seed = stream_seed(self.config, self.iteration, Stream.CURRICULUM, groups.start)
+        options = self.curriculum.options(self.stage, len(groups), seed)
+        requests = episode_requests(self.config, self.iteration, groups, options)
         processes, process = self.accelerator.num_processes, self.accelerator.process_index
         return requests[process * len(requests) // processes : (process + 1) * len(requests) // processes]
 
@@ -258,6 +310,7 @@ class _Run:
                 self.iteration,
                 optimizer=learner.optimizer,
                 schedule=learner.schedule,
+                successes=self.successes,
                 save_policy=self._save_policy,
                 critic=critic,
             )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -67,6 +68,7 @@ class Trajectory:
             was cut off.
         closing_fresh: whether these begin a context of their own.
         complexity: measured difficulty of the task, where the environment tells it.
+        options: options of `reset` with which the episode began.
     """
 
     turns: tuple[Turn, ...]
@@ -82,6 +84,7 @@ class Trajectory:
     closing: tuple[int, ...] = ()
     closing_fresh: bool = False
     complexity: Complexity | None = None
+    options: dict[str, Any] | None = None
 
     @property
     def total_reward(self) -> float:

@@ -287,6 +287,7 @@ class Collector:
             closing=following.ids[: len(following.ids) - excess],
             closing_fresh=following.fresh,
             complexity=slot.complexity,
+            options=request.options,
         )
 
 

@@ -17,6 +17,7 @@ import yaml
 from baselines import grpo, sft
 from baselines.command_line import read_config
 from baselines.config import TrainerConfig
+from baselines.held_out import make_held_out_env
 from baselines.recipe import RECIPES, RecipeError
 from baselines.rollout import make_text_env
 from tests.baselines.test_training import NumbersEnv, config, curve
@@ -134,6 +135,7 @@ def test_a_recipe_of_ours_is_a_configuration_that_its_environment_accepts(recipe
     if "TextWorld" in settings.env:
         pytest.importorskip("textworld")
     assert bounded(settings)
+    make_held_out_env(settings).close()
 
 
 def test_every_method_has_a_recipe_for_every_world() -> None:
@@ -152,7 +154,9 @@ def test_a_documented_command_is_one_that_makes_no_game_per_episode(module: str,
         assert bounded(settings)
 
 
-def test_hints_are_shown_in_training(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hints_are_shown_in_training_and_in_evaluations(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from baselines.rollout import Collector
 
     seen = []
@@ -164,7 +168,8 @@ def test_hints_are_shown_in_training(tiny: Path, tmp_path: Path, monkeypatch: py
         return collection
 
     monkeypatch.setattr(Collector, "collect", spy)
-    grpo.run(config(tiny, tmp_path / "hints", iterations=1, hints=True))
+    grpo.run(config(tiny, tmp_path / "hints", iterations=1, hints=True, eval_every=1, eval_tasks=2))
+    assert len(seen) >= 2 + 8 + 2
     assert all("Possible actions: press" in observation for observation in seen)
     seen.clear()
     grpo.run(config(tiny, tmp_path / "none", iterations=1))

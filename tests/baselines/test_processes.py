@@ -50,7 +50,7 @@ def test_a_process_without_any_advantage_ends_with_the_weights_of_the_others(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("run", "iterations"), [("run", 2), ("resampled", 1), ("ppo", 2)])
+@pytest.mark.parametrize(("run", "iterations"), [("run", 2), ("resampled", 1), ("curricula", 2), ("ppo", 2)])
 def test_a_run_in_two_processes_has_the_curve_of_a_run_in_one(
     outcomes: dict[int, Path], run: str, iterations: int
 ) -> None:
@@ -63,3 +63,17 @@ def test_a_run_in_two_processes_has_the_curve_of_a_run_in_one(
     assert curves[0][0]["episodes"] >= 12
     for alone, both in zip(*curves, strict=True):
         assert both == pytest.approx(alone, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_held_out_episodes(outcomes: dict[int, Path]) -> None:
+    alone, both = (
+        [json.loads(line) for line in (outcomes[processes] / "run" / "evaluations.jsonl").read_text().splitlines()]
+        for processes in (1, 2)
+    )
+    assert [line["iteration"] for line in both] == [0, 1, 2]
+    for one, two in zip(alone, both, strict=True):
+        assert two.pop("seconds")
+        assert one.pop("seconds")
+        assert one["episodes"] == 5
+        assert two == one

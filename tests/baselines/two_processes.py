@@ -57,6 +57,8 @@ def main(policy: Path, out: Path) -> None:
         learning_rate=1e-3,
         microbatch=2,
         kl=0.1,
+        eval_every=1,
+        eval_tasks=5,
     )
     for aggregation in ("token", "sequence"):
         config = replace(basis, out=out / aggregation, aggregation=aggregation, kl=0.0, scale=False)
@@ -70,6 +72,14 @@ def main(policy: Path, out: Path) -> None:
         torch.save({"metrics": metrics, "weights": weights}, out / f"{aggregation}-{process}.pt")
     grpo.run(basis)
     grpo.run(replace(basis, out=out / "resampled", kl=0.0, resample=1, iterations=1))
+    curricula = {
+        "horizon": (1, 3),
+        "horizon_every": 1,
+        "difficulty": ("switches=1", "switches=2"),
+        "difficulty_every": 1,
+        "mixture": [{"env": basis.env, "set": {"switches": 3, "max_turns": 2}, "weight": 0.5}],
+    }
+    grpo.run(replace(basis, out=out / "curricula", kl=0.0, **curricula))
     shared = {name: value for name, value in vars(basis).items() if name in ppo.Config.__dataclass_fields__}
     ppo.run(ppo.Config(**{**shared, "out": out / "ppo", "critic_warmup": 1, "kl_in": "reward"}))
 
