@@ -14,6 +14,7 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import split_settings
 
 if TYPE_CHECKING:
+    from baselines.dialogue import Dialogue
     from textagent_gym.vector import Wrap
 
 Aggregation = Literal["token", "sequence", "constant"]
@@ -30,6 +31,12 @@ KLEstimator = Literal["k1", "k2", "k3"]
 
 LabelAgent = Literal["oracle", "expert"]
 """Who demonstrates and labels: the oracle knows everything, the expert only what it has read."""
+
+AnswerFormatName = Literal["plain", "tag", "last-line", "react", "think", "call", "plan", "reflect"]
+"""How the policy is told to answer, and where its action is found; see `textagent_gym.calls.FORMATS`."""
+
+MemoryKind = Literal["whole", "window", "turn", "no-thoughts"]
+"""What the policy reads again of earlier turns; see `memory.py`."""
 
 HARMLESS = frozenset(
     {
@@ -149,12 +156,23 @@ class TrainerConfig(RolloutConfig):
     minibatches: int = 2
     """Number of updates per pass."""
     microbatch: int = 16
-    """Number of episodes that go through the model at once; it bounds the memory and changes nothing else."""
+    """Number of episodes, or of their contexts, that go through the model at once.
+    It bounds the memory and changes nothing else."""
     aggregation: Aggregation = "token"
     """Divisor that makes the loss of the tokens one number: "token" (number of tokens in the minibatch),
     "sequence" (number of tokens in each episode) or "constant" (the same for every episode)."""
     max_gradient: float = 1.0
     """Largest norm of a model's gradient; a longer one is scaled down to it."""
+    format: AnswerFormatName | None = None
+    """Format of the policy's answers, which its instructions state: "plain" (the answer is the action), or one that
+    holds thoughts too. By default it is the one that the model was saved with, or "plain"."""
+    memory: MemoryKind | None = None
+    """What the policy reads again of earlier turns: "whole" (all), "window" (the last ones), "turn" (the last ones in
+    short, in one message) or "no-thoughts" (all, without their thoughts).
+    By default it is the one that the model was saved with, or "whole"."""
+    memory_turns: int | None = None
+    """Largest number of earlier turns that the memory "window" or "turn" shows.
+    By default it is the one that the model was saved with, or 8."""
     checkpoint_every: int = 10
     """Number of iterations between two checkpoints."""
     eval_every: int = 0
@@ -203,7 +221,7 @@ class TrainerConfig(RolloutConfig):
             check_at_least(name, getattr(self, name), 1)
         for name in ("iterations", "learning_rate", "warmup", "eval_every"):
             check_at_least(name, getattr(self, name), 0)
-        for name, low in (("eval_temperature", 0), ("eval_max_action_tokens", 1)):
+        for name, low in (("memory_turns", 1), ("eval_temperature", 0), ("eval_max_action_tokens", 1)):
             if getattr(self, name) is not None:
                 check_at_least(name, getattr(self, name), low)
         if "split" in self.eval_set:
@@ -212,6 +230,25 @@ class TrainerConfig(RolloutConfig):
         components_of(self.mixture)
         horizon_schedule(self)
         difficulty_schedule(self)
+
+    @property
+    def wrappers(self) -> tuple[Wrap, ...]:
+        """Wrappers around every environment, from the inside out."""
+        return (*super().wrappers, *self.dialogue.wrappers)
+
+    @property
+    def dialogue(self) -> Dialogue:
+        """Format of the policy's answers and memory of its conversations.
+
+        Raises:
+            InvalidOptionError: they do not go together.
+        """
+        from baselines.dialogue import dialogue_of
+
+        return dialogue_of(self.model, self.format, self.memory, self.memory_turns)
+
+    def check_memory(self, memory: MemoryKind) -> None:
+        """Raise `InvalidOptionError` if the loss cannot be computed with a memory; it always can by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,6 +279,13 @@ class PolicyConfig(TrainerConfig):
             check_at_least(name, getattr(self, name), 0)
         if self.max_sampling_weight is not None:
             check_above_zero("max_sampling_weight", self.max_sampling_weight)
+
+    def check_memory(self, memory: MemoryKind) -> None:
+        """See `TrainerConfig`; an episode's ratio is computed over one row, which holds the whole episode."""
+        if self.loss in ("gspo", "episode") and memory != "whole":
+            raise InvalidOptionError(
+                f"loss={self.loss!r} has one ratio per episode, so it needs memory='whole', got memory={memory!r}"
+            )
 
     @property
     def reward_kl(self) -> float:

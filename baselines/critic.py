@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from transformers import AutoConfig, AutoModelForTokenClassification, PreTrainedModel
 
 from baselines.rollouts import Array, Level
-from baselines.trajectory import Trajectory
+from baselines.trajectory import Trajectory, Turn, rows_of
 
 
 def load_critic(name_or_path: str) -> PreTrainedModel:
@@ -44,30 +45,33 @@ def read_values(
         critic: model that `load_critic` returned, or a wrapper around it.
         trajectories: the episodes.
         level: unit that counts as a step.
-        microbatch: number of episodes that go through the critic at once.
+        microbatch: number of rows that go through the critic at once.
         device: device that holds the critic.
 
     Returns:
         `Rollouts.values`, shape (episodes, steps), and `Rollouts.bootstrap`, shape (episodes,).
     """
-    rows: list[list[float]] = []
-    bootstrap: list[float] = []
-    for start in range(0, len(trajectories), microbatch):
-        some = trajectories[start : start + microbatch]
-        conversations = [[*t.ids, *t.closing] for t in some]
-        width = max(len(ids) for ids in conversations) + 1  # The estimate after the last token stands one further on.
-        ids = torch.tensor([ids + [0] * (width - len(ids)) for ids in conversations], device=device)
-        mask = torch.tensor([[1] * len(ids) + [0] * (width - len(ids)) for ids in conversations], device=device)
+    steps: list[list[float]] = [[] for _ in trajectories]
+    rows = rows_of([replace(t, turns=(*t.turns, _silent_turn(t))) for t in trajectories])
+    for start in range(0, len(rows), microbatch):
+        some = rows[start : start + microbatch]
+        width = max(len(row.ids) for row in some) + 1  # The estimate after the last token stands one further on.
+        ids = torch.tensor([row.ids + [0] * (width - len(row.ids)) for row in some], device=device)
+        mask = torch.tensor([[1] * len(row.ids) + [0] * (width - len(row.ids)) for row in some], device=device)
         numbers = estimates(critic, ids, mask).tolist()
-        for trajectory, conversation, line in zip(some, conversations, numbers, strict=True):
-            at, row = 0, []
-            for turn in trajectory.turns:
+        for row, line in zip(some, numbers, strict=True):
+            at = 0
+            for turn in row.turns:
                 begin = at + len(turn.prompt)
                 at = begin + len(turn.action)
-                row += line[begin : begin + 1] if level == "turn" else line[begin:at]
-            rows.append(row)
-            bootstrap.append(0.0 if trajectory.terminated else line[len(conversation)])
-    values = np.zeros((len(rows), max((len(row) for row in rows), default=0)))
-    for number, row in enumerate(rows):
-        values[number, : len(row)] = row
+                steps[row.episode] += line[begin:at] if level == "token" and turn.action else line[begin : begin + 1]
+    bootstrap = [0.0 if t.terminated else line[-1] for t, line in zip(trajectories, steps, strict=True)]
+    values = np.zeros((len(steps), max((len(line) - 1 for line in steps), default=0)))
+    for number, line in enumerate(steps):
+        values[number, : len(line) - 1] = line[:-1]
     return values, np.array(bootstrap, dtype=np.float64)
+
+
+def _silent_turn(trajectory: Trajectory) -> Turn:
+    """The turn after an episode's last one, in which nobody acts."""
+    return Turn(trajectory.closing, (), (), 0.0, "", "", fresh=trajectory.closing_fresh)

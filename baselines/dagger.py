@@ -116,19 +116,21 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
 
     Raises:
         InvalidOptionError: the world is not one of text or has no such expert, an action of the expert is longer than
-            `max_action_tokens`, or several processes were started.
+            `max_action_tokens`, the policy converses otherwise than experts do, or several processes were started.
         RunFolderError: the folder holds another run.
         UnsupportedOperationError: the expert has no answer in any state of many episodes.
     """
     from accelerate import PartialState
 
     from baselines.chat import chat_of
+    from baselines.dialogue import check_plain, dialogue_of
     from baselines.labels import Labelled
     from baselines.models import load_policy
     from baselines.rollout import make_text_env
 
     if PartialState().num_processes > 1:
         raise InvalidOptionError("dagger runs in one process; start it without accelerate launch")
+    check_plain(dialogue_of(config.model))
     expert = Labelled(make_text_env(config.env, config.set, config.wrappers), config.agent)
     with closing(expert):
         may_change = HARMLESS - {"iterations"}

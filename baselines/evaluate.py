@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import gymnasium
@@ -11,7 +11,8 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from baselines.chat import chat_of
-from baselines.config import PoolKind
+from baselines.config import AnswerFormatName, MemoryKind, PoolKind
+from baselines.dialogue import dialogue_of
 from baselines.models import load_policy
 from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool, make_text_env
 from baselines.trajectory import Trajectory
@@ -39,6 +40,9 @@ def evaluate_policy(
     temperature: float = 1.0,
     max_action_tokens: int = 24,
     system: str | None = None,
+    format: AnswerFormatName | None = None,
+    memory: MemoryKind | None = None,
+    memory_turns: int | None = None,
     seed: int = 0,
     name: str | None = None,
     progress: Callable[[Trajectory], None] | None = None,
@@ -58,20 +62,25 @@ def evaluate_policy(
         temperature: sampling temperature; 0 takes the likeliest token.
         max_action_tokens: largest number of tokens per action.
         system: system message; by default the one that the policy was saved with.
+        format, memory, memory_turns: format of the answers and memory of the conversation; by default those that the
+            policy was saved with.
         seed: seed of the sampling.
         name: name of the agent in the records; by default the policy's.
         progress: called with each episode that has ended.
 
     Raises:
-        InvalidOptionError: the observations or the actions of the environment are not text.
+        InvalidOptionError: the observations or the actions of the environment are not text, or the format and the
+            memory do not go together.
 
     Returns:
         the records, which `textagent_gym.evaluation.replay` can check, and the trajectories; episodes whose world broke
         are in `Collection.broken` only.
     """
+    dialogue = dialogue_of(policy, format, memory, memory_turns)
+    wrappers = (*wrappers, *dialogue.wrappers)
     player = make_text_env(env, env_kwargs, wrappers)
     model, tokenizer = load_policy(policy)
-    chat = chat_of(policy, tokenizer, system)
+    chat = chat_of(policy, tokenizer, system, dialogue)
     requests = evaluation_requests(player, tasks, episodes, seed)
     generator = TransformersGenerator(
         model.eval(),
@@ -90,6 +99,7 @@ def evaluate_policy(
         "policy": policy,
         "system": chat.system,
         "instructed": chat.instructed,
+        **asdict(dialogue),
         "temperature": temperature,
         "max_action_tokens": max_action_tokens,
     }

@@ -1,6 +1,7 @@
 """Losses as pure functions over tensors of shape (batch, time). Each says which equation of which paper it is.
 
-A row is an episode; what its tokens share (`gspo_ratio`, `episode_ratio`) is computed over its sampled tokens.
+What the tokens of an episode share (`gspo_ratio`, `episode_ratio`) is computed over the sampled tokens of a row, which
+must be the whole episode; a memory that begins contexts anew is refused with these (`PolicyConfig.check_memory`).
 """
 
 from __future__ import annotations
@@ -178,7 +179,12 @@ def policy_losses(forward: Forward, config: PolicyConfig) -> Losses:
 
 
 def aggregate(
-    values: torch.Tensor, mask: torch.Tensor, how: Aggregation = "token", *, constant: float = 1.0
+    values: torch.Tensor,
+    mask: torch.Tensor,
+    how: Aggregation = "token",
+    *,
+    constant: float = 1.0,
+    lengths: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """One number out of a value per token.
 
@@ -187,12 +193,15 @@ def aggregate(
         how: "token" divides the sum by the number of tokens (DAPO, equation 8); "sequence" takes the mean of each
             sequence's mean (GRPO); "constant" divides each sequence's sum by `constant` (Dr. GRPO).
         constant: divisor of "constant".
+        lengths: number of tokens of each row's sequence, shape (batch,), where sequences have several rows; by default
+            that of the row.
     """
     values = values * mask
     if how == "token":
         return values.sum() / mask.sum().clamp(min=1)
     if how == "sequence":
-        return (values.sum(1) / mask.sum(1).clamp(min=1)).mean()
+        lengths = mask.sum(1) if lengths is None else lengths
+        return (values.sum(1) / lengths.clamp(min=1)).mean()
     return (values.sum(1) / constant).mean()
 
 

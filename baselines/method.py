@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class Forward:
     """What a loss may depend on; every tensor has the shape (batch, time).
 
+    A row is an episode; where the memory of the conversation begins contexts anew, each context is a row.
+
     Attributes:
         mask: 1 for every sampled token.
         log_probs: log-probability of each token under the weights that are being trained.

@@ -102,7 +102,7 @@ def rollouts_of(
         trajectories: the episodes.
         level: unit that counts as a step.
         values, bootstrap: what a critic says of them (`critic.read_values`), or branches do.
-        kl: estimated divergence per token of each conversation (`scoring.divergences`).
+        kl: estimated divergence per token of each `Trajectory.ids`.
         states: what makes states equal, if that is asked for.
     """
     per_turn = level == "turn"

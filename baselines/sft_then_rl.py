@@ -189,7 +189,8 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
         log: called with the metrics of each update of SFT and of each iteration of the method.
 
     Raises:
-        InvalidOptionError: the budget does not buy what it is for, or it buys more demonstrations than there are.
+        InvalidOptionError: the budget does not buy what it is for, it buys more demonstrations than there are, or the
+            policy converses otherwise than demonstrations do.
         GroupTooSmallError: `group_size` is smaller than the method needs.
         DemonstrationError: no demonstration can be learned from.
         RunFolderError: the folder holds another run.
@@ -197,6 +198,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     from accelerate import PartialState
 
     from baselines.chat import chat_of
+    from baselines.dialogue import check_plain
     from baselines.models import load_policy
     from baselines.rollout import make_text_env
     from baselines.trainer import check_group_size, train
@@ -206,6 +208,8 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     check_group_size(config, method)
     if PartialState().num_processes > 1:
         raise InvalidOptionError("sft_then_rl runs in one process; start it without accelerate launch")
+    if bought.demonstrations:
+        check_plain(config.dialogue)
     rl: Any = replace(config, out=config.out / "rl", iterations=bought.iterations)
     with closing(make_text_env(config.env, config.set, config.wrappers)) as env:
         _check_demonstrations(config, env, bought.demonstrations)

@@ -74,6 +74,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         WorldBrokenError: not one episode of an iteration could be played.
     """
     check_group_size(config, method)
+    config.check_memory(config.dialogue.memory)
     if config.eval_every:
         make_held_out_env(config).close()
     keep_freed_memory()
@@ -288,7 +289,7 @@ class _Run:
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         if self.accelerator.is_main_process:
             claim_folder(config.out, config, HARMLESS)
-        self.chat = chat_of(config.model, tokenizer, config.system)
+        self.chat = chat_of(config.model, tokenizer, config.system, config.dialogue)
         self.iteration = checkpoint.iteration if checkpoint else 0
         self.successes = checkpoint.successes if checkpoint else []
         self.learner = self._prepare(policy, critic, checkpoint)

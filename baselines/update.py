@@ -29,7 +29,7 @@ from baselines.losses import aggregate, sampled_log_probs
 from baselines.method import Forward, Method
 from baselines.rollouts import Array, Counts, Rollouts, join, rollouts_of, turn_values
 from baselines.scoring import read_log_probs, sampling_log_probs
-from baselines.trajectory import Batch, Trajectory, collate, idle_batch
+from baselines.trajectory import Batch, Row, Trajectory, collate, idle_batch, rows_of
 
 _DIFFERENCE = "log_prob_difference"  # How the metrics name the distance between the generator and the trainer.
 _NO_ADVANTAGE = 1e-8
@@ -65,12 +65,14 @@ class _Everyone:
     Attributes:
         rollouts: the episodes.
         tokens: shape (episodes,), number of sampled tokens.
+        rows: shape (episodes,), number of rows.
         process: shape (episodes,), the process that holds the episode.
         place: shape (episodes,), its number among the episodes of that process.
     """
 
     rollouts: Rollouts
     tokens: Counts
+    rows: Counts
     process: Counts
     place: Counts
 
@@ -82,7 +84,7 @@ class _Lesson:
     Attributes:
         learner, method, config: what learns, and how.
         trajectories: the episodes of this process.
-        old: log-probability of each token of their conversations before the first update.
+        old: log-probability of each token of their `ids` before the first update.
         reference: log-probability of each token under the first policy; `None` without one.
         everyone: the episodes of all processes.
         credit: what their steps are credited with.
@@ -196,15 +198,16 @@ def _values(
 
 def _share(trajectories: Sequence[Trajectory], rollouts: Rollouts, smallest_group: int) -> _Everyone:
     """The episodes of all processes, without groups that are too small."""
-    tokens = np.array([sum(len(turn.action) for turn in t.turns) for t in trajectories], dtype=np.int64)
-    parts: list[tuple[Rollouts, Counts]] = gather_object([(rollouts, tokens)])
-    rollouts = join([part for part, _ in parts])
-    process = np.concatenate([np.full(len(counts), number) for number, (_, counts) in enumerate(parts)])
-    place = np.concatenate([np.arange(len(counts)) for _, counts in parts])
-    tokens = np.concatenate([counts for _, counts in parts])
+    tokens = np.array([t.sampled for t in trajectories], dtype=np.int64)
+    rows = np.bincount([row.episode for row in rows_of(trajectories)], minlength=len(trajectories))
+    parts: list[tuple[Rollouts, Counts, Counts]] = gather_object([(rollouts, tokens, rows)])
+    rollouts = join([part for part, _, _ in parts])
+    process = np.concatenate([np.full(len(counts), number) for number, (_, counts, _) in enumerate(parts)])
+    place = np.concatenate([np.arange(len(counts)) for _, counts, _ in parts])
+    tokens, rows = (np.concatenate([part[field] for part in parts]) for field in (1, 2))
     sizes = dict(zip(*np.unique(rollouts.groups, return_counts=True), strict=True))
-    rows = np.array([i for i, group in enumerate(rollouts.groups) if sizes[group] >= smallest_group], dtype=np.int64)
-    return _Everyone(rollouts.select(rows), tokens[rows], process[rows], place[rows])
+    kept = np.array([i for i, group in enumerate(rollouts.groups) if sizes[group] >= smallest_group], dtype=np.int64)
+    return _Everyone(rollouts.select(kept), tokens[kept], rows[kept], process[kept], place[kept])
 
 
 def _step(lesson: _Lesson, members: list[int]) -> dict[str, float]:
@@ -213,26 +216,30 @@ def _step(lesson: _Lesson, members: list[int]) -> dict[str, float]:
     accelerator = learner.accelerator
     tokens = int(everyone.tokens[members].sum())
     steps = int(everyone.rollouts.lengths[members].sum())
-    most = np.bincount(everyone.process[members]).max()
+    most = np.bincount(everyone.process[members], weights=everyone.rows[members]).max()
     passes = -(-int(most) // config.microbatch)
     mine = [i for i in members if everyone.process[i] == accelerator.process_index]
-    # Episodes of similar length go together, so that little is padded; the gradient is the same.
-    order = sorted(mine, key=lambda i: len(lesson.trajectories[everyone.place[i]].ids))
+    # Rows of similar length go together, so that little is padded; the gradient is the same.
+    order = sorted(rows_of([lesson.trajectories[everyone.place[i]] for i in mine]), key=lambda row: len(row.ids))
     models = [model for model in (learner.policy, learner.critic) if model is not None]
     sums: dict[str, float] = {}
     largest = 0.0
     for number in range(passes):
         rows = order[number * config.microbatch : (number + 1) * config.microbatch]
-        batch = _batch(lesson, rows)
+        batch = (collate(rows, method.level) if rows else idle_batch()).to(accelerator.device)
+        episodes = [mine[row.episode] for row in rows]
         with ExitStack() as unsynchronised:
             if number + 1 < passes:
                 for model in models:
                     unsynchronised.enter_context(accelerator.no_sync(model))
-            forward = _forward(lesson, batch, rows)
+            forward = _forward(lesson, batch, rows, episodes)
             losses = method.loss(forward)
             share = float(forward.mask.sum()) / tokens if config.aggregation == "token" else len(rows) / len(members)
             constant = float(config.max_action_tokens)
-            policy = aggregate(losses.policy, forward.mask, config.aggregation, constant=constant) * share
+            lengths = torch.from_numpy(everyone.tokens[episodes]).to(accelerator.device) if rows else None
+            policy = share * aggregate(
+                losses.policy, forward.mask, config.aggregation, constant=constant, lengths=lengths
+            )
             critic = None if losses.critic is None else (losses.critic * forward.step_mask).sum() / steps
             learned = [loss for loss in (None if lesson.only_critic else policy, critic) if loss is not None]
             # Gradients are averaged over the processes, and each has divided by the tokens of all of them.
@@ -262,30 +269,23 @@ def _step(lesson: _Lesson, members: list[int]) -> dict[str, float]:
     return metrics
 
 
-def _batch(lesson: _Lesson, rows: list[int]) -> Batch:
-    """The conversations of some episodes of this process."""
-    some = [lesson.trajectories[lesson.everyone.place[i]] for i in rows]
-    batch = collate(some, lesson.method.level) if some else idle_batch()
-    return batch.to(lesson.learner.accelerator.device)
-
-
-def _forward(lesson: _Lesson, batch: Batch, rows: list[int]) -> Forward:
-    """Everything that a loss may depend on, for one microbatch."""
+def _forward(lesson: _Lesson, batch: Batch, rows: list[Row], episodes: list[int]) -> Forward:
+    """Everything that a loss may depend on, for one microbatch of rows; `episodes` are those of all processes."""
     learner, credit = lesson.learner, lesson.credit
     ids, mask = batch.ids, batch.attention_mask
     temperature = lesson.config.temperature or 1.0
 
     def per_step(array: Array) -> torch.Tensor:
         """What belongs to a token's step, shape (batch, time)."""
-        numbers = array[rows] if rows else np.zeros((len(ids), 1))
+        numbers = array[episodes] if rows else np.zeros((len(ids), 1))
         return torch.tensor(numbers, dtype=torch.float32, device=ids.device).gather(1, batch.steps)
 
     def per_token(arrays: list[Array]) -> torch.Tensor:
-        """What belongs to a token of the conversation, shape (batch, time)."""
+        """What belongs to a token of the row, shape (batch, time)."""
         numbers = np.zeros(ids.shape, dtype=np.float32)
-        for row, member in enumerate(rows):
-            array = arrays[lesson.everyone.place[member]]
-            numbers[row, : len(array)] = array
+        for number, (row, episode) in enumerate(zip(rows, episodes, strict=True)):
+            array = arrays[lesson.everyone.place[episode]][row.start : row.start + len(row.ids)]
+            numbers[number, : len(array)] = array
         return torch.from_numpy(numbers).to(ids.device)
 
     with torch.set_grad_enabled(not lesson.only_critic):

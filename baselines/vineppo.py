@@ -22,7 +22,7 @@ from functools import partial
 
 from baselines.advantages import Credit, gae
 from baselines.command_line import run_from_terminal, train_with
-from baselines.config import PolicyConfig, check_at_least
+from baselines.config import MemoryKind, PolicyConfig, check_at_least
 from baselines.method import Method
 from baselines.rollouts import Rollouts
 from textagent_gym.errors import InvalidOptionError
@@ -44,6 +44,14 @@ class Config(PolicyConfig):
         check_at_least("branches", self.branches, 1)
         if self.reward_kl:
             raise InvalidOptionError("kl_in must be 'loss', got 'reward': the returns of branches hold no divergence")
+
+    def check_memory(self, memory: MemoryKind) -> None:
+        """See `TrainerConfig`; a branch goes on in the conversation of its episode."""
+        super().check_memory(memory)
+        if memory != "whole":
+            raise InvalidOptionError(
+                f"branches continue whole conversations, so memory must be 'whole', got {memory!r}"
+            )
 
 
 def method(config: Config) -> Method:

@@ -14,14 +14,15 @@ class Prompt:
     Attributes:
         slot: number of the conversation, from 0 to the number of slots less 1.
         ids: token ids that are added to the conversation before the model speaks.
-        fresh: whether what the slot held is forgotten; a new conversation begins.
-        seed: seed of what a new conversation samples, so that it depends neither on the slot nor on the others.
+        fresh: whether what the slot held is forgotten; a new context begins.
+        seed: seed of what is sampled in the slot from now on, so that an episode depends neither on the slot nor on
+            the others; `None` continues the slot's random numbers, also in a new context of the same episode.
     """
 
     slot: int
     ids: tuple[int, ...]
     fresh: bool
-    seed: int = 0
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from baselines.chat import ChatFormat
 from baselines.labels import LABEL
+from baselines.memory import Context, first_context, next_context
 from baselines.rollout.backend import Completion, Generator, Prompt
 from baselines.rollout.pool import Pool
 from baselines.trajectory import Trajectory, Turn
@@ -94,12 +95,12 @@ class _Slot:
     overdue: bool = False  # The answer is no longer wanted: the episode is played elsewhere.
     completion: Completion | None = None  # What was sent; None after a reset.
     observation: str = ""
+    instructions: str = ""  # Those that the first observation does not hold.
     label: str | None = None  # What an expert would do after the observation.
     complexity: Complexity | None = None  # Of the task, as the reset told it.
     state: str = ""  # Key of the present state, where the environment tells it.
     moment: Any = None  # The present moment, where it is saved.
-    pending: list[int] = field(default_factory=list)
-    length: int = 0
+    context: Context | None = None  # Of the next action; None before the first observation.
     turns: list[Turn] = field(default_factory=list)
 
 
@@ -114,8 +115,9 @@ class Collector:
             all of them.
         answer_seconds: seconds after which an environment that has not answered counts as broken.
 
-    An episode ends when its environment says so, or when the conversation would outgrow the model's context; it is then
-    cut there and marked `overflow`. An episode whose world breaks is dropped and played again.
+    An episode ends when its environment says so, or when what the policy would read next outgrows the model's context
+    (a memory that leaves turns out leaves out more of them before that); it is then cut there and marked `overflow`. An
+    episode whose world breaks is dropped and played again.
 
     Equal requests give equal episodes: the task and what is sampled follow from the request alone, whichever slot plays
     it and whoever is ready first. Log-probabilities are equal to the last bit where batches are composed equally too:
@@ -154,10 +156,7 @@ class Collector:
         run = _Run(everything, deque(range(len(everything))), progress)
         while len(run.done) + len(run.broken) < len(everything):
             ready = self._gather(run)
-            prompts = [
-                Prompt(slot.number, tuple(slot.pending), not slot.turns, run.request(slot).sampling_seed)
-                for slot in ready
-            ]
+            prompts = [_prompt(slot, run.request(slot)) for slot in ready]
             for slot, completion in zip(ready, self._generator.generate(prompts) if prompts else [], strict=True):
                 slot.completion = completion
                 slot.asked_at = time.monotonic()
@@ -259,17 +258,17 @@ class Collector:
         if slot.completion is None:
             instructions = str(answer.info.get("instructions", ""))
             # An environment may have been asked to put them before its first observation.
-            unshown = "" if instructions in answer.observation else instructions
+            slot.instructions = "" if instructions in answer.observation else instructions
             slot.observation = answer.observation
             slot.label = answer.info.get(LABEL)
             slot.complexity = answer.info.get("complexity")
             slot.state = str(answer.info.get("state_key", ""))
-            slot.pending = self._chat.opening(answer.observation, unshown)
+            slot.context = first_context(self._chat, slot.observation, slot.instructions)
             start = run.request(slot).start
             if start is not None:
                 self._pool.call(slot.number, "restore", start.moment)
-                slot.observation, slot.pending = start.observation, list(start.prompt)
-            slot.length = len(slot.pending)
+                slot.observation = start.observation
+                slot.context = Context(start.prompt, fresh=True, length=len(start.prompt), shown=0)
             self._save(run, slot)
             return True
         ended = self._act(run.request(slot), slot, slot.completion, answer)
@@ -290,15 +289,18 @@ class Collector:
 
     def _act(self, request: EpisodeRequest, slot: _Slot, completion: Completion, answer: Received) -> Trajectory | None:
         """Note what came of a sampled action; the episode if that ended it."""
+        before = slot.context
+        assert before is not None
         slot.turns.append(
             Turn(
-                tuple(slot.pending),
+                before.ids,
                 completion.ids,
                 completion.log_probs,
                 answer.reward,
                 self._chat.text(list(completion.ids)),
                 slot.observation,
                 bool(answer.info.get("valid_action", True)),
+                before.fresh,
                 slot.state,
                 moment=slot.moment,
                 label=slot.label,
@@ -307,16 +309,16 @@ class Collector:
         slot.observation = answer.observation
         slot.label = answer.info.get(LABEL)
         slot.state = str(answer.info.get("state_key", ""))
-        slot.pending = self._chat.following(slot.observation)
-        if completion.ids[-1] != self._chat.end_id:
-            # The action was cut before its end token; the template needs one, which nobody sampled.
-            slot.pending = [self._chat.end_id, *slot.pending]
-        slot.length += len(completion.ids) + len(slot.pending)
-        overflow = slot.length + self._generator.max_action_tokens > self._generator.context_length
+        room = self._generator.context_length - self._generator.max_action_tokens
+        following = next_context(
+            self._chat, slot.turns, slot.observation, instructions=slot.instructions, before=before, room=room
+        )
+        slot.context = following
+        overflow = following.length > room
         if not (answer.terminated or answer.truncated or overflow):
             return None
         score = answer.info.get("score")
-        excess = max(0, slot.length - self._generator.context_length)
+        excess = max(0, following.length - self._generator.context_length)
         return Trajectory(
             turns=tuple(slot.turns),
             group=request.group,
@@ -328,11 +330,17 @@ class Collector:
             overflow=overflow and not (answer.terminated or answer.truncated),
             score=None if score is None else float(score),
             last_observation=slot.observation,
-            closing=tuple(slot.pending[: len(slot.pending) - excess]),
+            closing=following.ids[: len(following.ids) - excess],
+            closing_fresh=following.fresh,
             complexity=slot.complexity,
             options=request.options,
             sampling_seed=request.sampling_seed,
         )
+
+
+def _prompt(slot: _Slot, request: EpisodeRequest) -> Prompt:
+    assert slot.context is not None
+    return Prompt(slot.number, slot.context.ids, slot.context.fresh, seed=None if slot.turns else request.sampling_seed)
 
 
 @dataclass(slots=True)

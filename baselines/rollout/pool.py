@@ -105,7 +105,7 @@ class InProcessPool:
 def make_text_env(
     env: str | EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Wrap] = ()
 ) -> gymnasium.Env[str, str]:
-    """One environment over text. Nothing starts in it before its first reset.
+    """One environment over text, in some wrappers. Nothing starts in it before its first reset.
 
     Raises:
         InvalidOptionError: its observations or its actions are not text, or it does not take the keyword arguments.

@@ -9,9 +9,9 @@ All slots share one cache whose columns grow together; a mask says which columns
 Holes cost memory and time, so the cache is packed when they are too many. Slots that do not speak in a call are not
 computed: their rows of the cache wait aside.
 
-What a conversation samples follows from the seed of its first prompt: each token is drawn with one uniform number of
-the conversation's own stream, by inverting the cumulative distribution. So it depends neither on the other
-conversations nor on the order of the calls.
+What an episode samples follows from the seed of its first prompt: each token is drawn with one uniform number of the
+episode's own stream, by inverting the cumulative distribution. So it depends neither on the other conversations nor on
+the order of the calls.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ class TransformersGenerator:
             if prompt.fresh:
                 self._mask[prompt.slot] = False
                 self._unread[prompt.slot] = []
+            if prompt.seed is not None:
                 self._streams[prompt.slot] = np.random.default_rng(prompt.seed)
             # The last sampled token has not been read by the model yet.
             new.append([*self._unread[prompt.slot], *prompt.ids])

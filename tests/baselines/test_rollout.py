@@ -14,7 +14,7 @@ from baselines.losses import sampled_log_probs
 from baselines.models import load_policy, make_tokenizer
 from baselines.rollout import Collector, EpisodeRequest, InProcessPool, TransformersGenerator
 from baselines.rollouts import rollouts_of
-from baselines.trajectory import Trajectory, collate
+from baselines.trajectory import Trajectory, collate, rows_of
 
 
 def make_env(max_turns: int = 6) -> gymnasium.Env[str, str]:
@@ -38,7 +38,7 @@ def collect(
 def test_sampled_log_probs_are_those_of_reading_the_whole_conversation(tiny: Path) -> None:
     # Slots are refilled and the cache is packed on the way: 23 episodes in 5 slots.
     trajectories, model = collect(tiny)
-    batch = collate(trajectories)
+    batch = collate(rows_of(trajectories))
     with torch.no_grad():
         logits = model(input_ids=batch.ids, attention_mask=batch.attention_mask).logits
     again = sampled_log_probs(logits, batch.ids)
@@ -90,7 +90,7 @@ def test_the_environment_gets_what_was_sampled(tiny: Path) -> None:
 def test_prompts_are_attended_to_and_not_trained_on(tiny: Path) -> None:
     # A released trainer attended to as many prompt tokens as the batch had rows.
     trajectories, _ = collect(tiny, episodes=3)
-    batch = collate(trajectories)
+    batch = collate(rows_of(trajectories))
     for row, trajectory in enumerate(trajectories):
         assert batch.attention_mask[row].sum() == len(trajectory.ids)
         assert batch.attention_mask[row, : len(trajectory.turns[0].prompt)].all()
@@ -100,7 +100,7 @@ def test_prompts_are_attended_to_and_not_trained_on(tiny: Path) -> None:
 
 def test_every_sampled_token_knows_its_turn_and_its_place_among_the_sampled(tiny: Path) -> None:
     trajectories, _ = collect(tiny, episodes=3)
-    by_turn, by_token = collate(trajectories), collate(trajectories, "token")
+    by_turn, by_token = collate(rows_of(trajectories)), collate(rows_of(trajectories), "token")
     for row, trajectory in enumerate(trajectories):
         sampled = by_turn.action_mask[row].bool()
         turns = [number for number, turn in enumerate(trajectory.turns) for _ in turn.action]

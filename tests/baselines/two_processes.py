@@ -32,11 +32,12 @@ def trajectories(aggregation: str) -> list[Trajectory]:
     played = []
     for number in range(10):
         turns = []
-        for _ in range(1 + number % 3):
+        for turn in range(1 + number % 3):
             prompt, action = (tuple(int(i) for i in random.integers(5, 200, size=3 + number)) for _ in range(2))
             log_probs = tuple(float(x) for x in -5 - random.random(len(action)))
             reward = float(random.random()) if number < 5 else 0.0
-            turns.append(Turn(prompt, action, log_probs, reward, "", ""))
+            fresh = turn > 0 and number < 4  # The first process has more rows than the second one.
+            turns.append(Turn(prompt, action, log_probs, reward, "", "", fresh=fresh))
         played.append(Trajectory(tuple(turns), group=number // 5))
     return played
 

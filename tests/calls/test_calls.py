@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from textagent_gym.calls import (
+    FORMATS,
     ActionError,
     Call,
     Parameter,
@@ -17,6 +21,7 @@ from textagent_gym.calls import (
     parse_last_line,
     parse_react,
     parse_tag,
+    parse_thinking,
     render_function,
 )
 
@@ -122,3 +127,80 @@ def test_the_schema_of_a_tool_is_an_openai_function() -> None:
         },
     }
     assert WAIT.schema["function"]["parameters"]["required"] == []
+
+
+PIECES = ["<think>", "</think>", "<action>", "</action>", "Action:", "Thought: ", "\n", " ", "{", "}", '"', "\\ud800"]
+HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(), max_size=12).map("".join)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(answer=HOSTILE)
+def test_any_answer_is_an_action_or_is_refused_in_words(name: str, answer: str) -> None:
+    form = FORMATS[name]
+    bare = form.without_thoughts(answer)
+    try:
+        action = form.parse(answer)
+    except ActionError:
+        assert bare == answer
+    else:
+        assert form.parse(bare) == action
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(action=st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), min_size=1))
+def test_what_a_format_writes_it_reads(name: str, action: str) -> None:
+    action = " ".join(action.split()).replace("<", "") or "look"
+    written = FORMATS[name].write(action)
+    assert FORMATS[name].parse(written) == action
+    assert FORMATS[name].without_thoughts(written) == written
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("tag", "I look. <action>look</action>"),
+        ("last-line", "I look.\nlook"),
+        ("react", "Thought: I look.\nAction: look"),
+        ("think", "<think>Not <action>wait</action>.</think>\n<action>look</action>"),
+        ("think", "Not <action>wait</action>.</think> <action>look</action>"),  # The template opened the thoughts.
+        ("call", 'I look. {"name": "act", "arguments": {"action": "look"}}'),
+        ("call", '<tool_call>\n{"name": "act", "arguments": {"action": "look"}}\n</tool_call>'),
+        ("plan", "Plan: look, then go.\nThought: I look.\nAction: look"),
+        ("reflect", "Reflection: it was dark.\nThought: I look.\nAction: look"),
+    ],
+)
+def test_a_format_keeps_the_action_and_drops_the_thoughts(name: str, answer: str) -> None:
+    assert FORMATS[name].parse(answer) == "look"
+    bare = FORMATS[name].without_thoughts(answer)
+    assert len(bare) < len(answer)
+    assert bare == FORMATS[name].write("look")
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "because"),
+    [
+        ("think", "<think>I look. <action>look</action>", "thoughts do not end"),
+        ("think", "<think>I look. <action>look</action></think>", "no action after the thoughts"),
+        ("think", "look", "no action after the thoughts"),
+        ("call", "look", "no JSON object"),
+        ("call", '{"name": "look", "arguments": {}}', "no function 'look'; there are act"),
+        ("call", '{"name": "act", "arguments": {}}', "act needs action"),
+        ("plan", "Plan: look.", "'Plan: ...', 'Thought: ...' and 'Action: ...'"),
+        ("reflect", "look", "'Reflection: ...', 'Thought: ...' and 'Action: ...'"),
+    ],
+)
+def test_an_answer_without_an_action_is_told_what_is_wrong(name: str, answer: str, because: str) -> None:
+    with pytest.raises(ActionError, match=because):
+        FORMATS[name].parse(answer)
+
+
+@pytest.mark.parametrize("part", ["<think>", "</think>", "<think><action>", '{"a":', "[", "Action: "])
+def test_megabytes_of_half_an_answer_are_read_at_once(part: str) -> None:
+    for form in FORMATS.values():
+        started = time.perf_counter()
+        form.without_thoughts(part * (2**20 // len(part)))
+        assert time.perf_counter() - started < 5  # Quadratic time would be minutes.
+
+
+def test_thoughts_hold_no_action() -> None:
+    assert parse_thinking("<THINK>a</THINK><think>b</think><action>c</action>") == "c"

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lights import LightsEnv
 
+from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 from textagent_gym.wrappers import (
     ActionParser,
@@ -54,7 +55,7 @@ def test_a_wrapped_environment_passes_gymnasiums_checker_and_its_spec_survives(w
 
 @given(st.text())
 def test_no_answer_upsets_a_parser(answer: str) -> None:
-    for parser in ("tag", "last-line", "react", r"do\((.*)\)"):
+    for parser in (*FORMATS, r"do\((.*)\)"):
         env = ActionParser(lights(), parser)
         env.reset(options=TASK)
         _, _, _, _, info = env.step(answer)
@@ -85,6 +86,32 @@ def test_an_answer_without_an_action_costs_a_turn_and_is_told_the_format() -> No
     observation, reward, _, _, info = env.step("I would rather not.")
     assert observation == "Answer with <action>...</action>."
     assert (reward, info["turn"], info["valid_action"], info["parsed_action"]) == (0.0, 1, False, None)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_is_told_after_the_worlds_instructions_wherever_they_stand(name: str) -> None:
+    env = ActionParser(lights(), name)
+    observation, info = env.reset(options=TASK)
+    assert info["instructions"] == f"{env.unwrapped.instructions}\n\n{FORMATS[name].instructions}"
+    assert observation == lights().reset(options=TASK)[0]
+    shown, info = ActionParser(lights(instructions="observation"), name).reset(options=TASK)
+    assert shown == f"{info['instructions']}\n\n{observation}"
+    assert "instructions" in ActionParser(lights(), r"do\((.*)\)").reset(options=TASK)[1]
+    *_, info = env.step(FORMATS[name].write("press red"))
+    assert (info["parsed_action"], info["valid_action"]) == ("press red", True)
+
+
+def test_a_reply_to_a_hostile_answer_stays_in_the_space() -> None:
+    env = ActionParser(lights(), "call")
+    env.reset(options=TASK)
+    observation, _, _, _, info = env.step('{"name": "' + "x" * 2**20 + '"}')
+    assert observation in env.observation_space
+    assert observation.startswith("There is no function 'xxx")
+    assert not info["valid_action"]
+    assert env.step("sing")[0].startswith("There is no JSON object")
+    own = ActionParser(lights(), "call", hint="Call act.")
+    own.reset(options=TASK)
+    assert own.step("sing")[0] == "Call act."
 
 
 @pytest.mark.parametrize("wrong", ["(", "no group", "(two)(groups)"])

@@ -1,14 +1,23 @@
-"""Finds the action in what a model says: tags, last line, ReAct, and blocks of code."""
+"""Formats of a model's answers: how it is told to answer, and where its action stands."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from textagent_gym.calls.tool import ActionError
+from textagent_gym.calls.functions import parse_function, render_function
+from textagent_gym.calls.tool import ActionError, Call, Parameter, Tool
 
 Format = Callable[[str], str | None]
-"""Takes an answer; returns the action, or `None` where the answer has none."""
+"""Takes an answer; returns the action, or `None` where the answer has none.
+
+It may raise `ActionError`, whose message says what is wrong.
+"""
+
+ACT = Tool("act", "Take one action.", (Parameter("action", "the action, in the words of the world"),))
+"""The tool of the format "call", for worlds whose actions are commands."""
 
 _BLOCK = re.compile(r"```(?:bash|sh|shell)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 
@@ -67,9 +76,127 @@ def parse_block(answer: str) -> str:
     return command
 
 
-FORMATS: dict[str, tuple[Format, str]] = {
-    "tag": (parse_tag, "Answer with <action>...</action>."),
-    "last-line": (parse_last_line, "Answer with an action on the last line."),
-    "react": (parse_react, "Answer with lines 'Thought: ...' and 'Action: ...'."),
+def parse_thinking(answer: str) -> str | None:
+    """The last `<action>...</action>` after the thoughts, which `</think>` ends; thoughts may be left out.
+
+    Raises:
+        ActionError: the thoughts do not end.
+
+    >>> parse_thinking("<think>Not <action>wait</action>.</think> <action>open door</action>")
+    'open door'
+    """
+    tags = list(re.finditer("<(/?)think>", answer, re.IGNORECASE))
+    if not tags:
+        return parse_tag(answer)
+    if not tags[-1][1]:
+        raise ActionError("The thoughts do not end: write </think> after them, then <action>...</action>.")
+    return parse_tag(answer[tags[-1].end() :])
+
+
+def parse_call(answer: str) -> str:
+    """The argument of a call of the tool `act`, the first JSON object of the answer.
+
+    Raises:
+        ActionError: there is no such call.
+
+    >>> parse_call('It is dark. {"name": "act", "arguments": {"action": "light lamp"}}')
+    'light lamp'
+    """
+    return str(parse_function(answer, (ACT,)).arguments["action"]).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFormat:
+    """A format of answers.
+
+    Attributes:
+        find: finds the action.
+        write: writes an action in the format, without thoughts; `find` reads it back, if it is one line.
+        instructions: text on how to answer, which follows the world's text on how to act.
+        hint: reply to an answer in which `find` finds nothing.
+    """
+
+    find: Format
+    write: Callable[[str], str]
+    instructions: str
+    hint: str
+
+    def parse(self, answer: str) -> str:
+        """The action in an answer.
+
+        Raises:
+            ActionError: there is none; the message, which the agent reads, says what is wrong.
+        """
+        action = self.find(answer)
+        if action is None:
+            raise ActionError(self.hint)
+        return action
+
+    def without_thoughts(self, answer: str) -> str:
+        """The answer with its action and nothing else; unchanged where it has no action.
+
+        >>> FORMATS["think"].without_thoughts("<think>It is locked.</think><action>unlock door</action>")
+        '<action>unlock door</action>'
+        """
+        try:
+            return self.write(self.parse(answer))
+        except ActionError:
+            return answer
+
+
+def _lines(*lines: tuple[str, str]) -> AnswerFormat:
+    """A format of labelled lines; the last one holds the action."""
+    form = "\n".join(f"{label}: <{content}>" for label, content in (*lines, ("Action", "one action")))
+    labels = [f"'{label}: ...'" for label, _ in lines]
+    return AnswerFormat(
+        parse_react,
+        "Action: {}".format,
+        f"Answer in this form:\n{form}",
+        f"Answer with lines {', '.join(labels)} and 'Action: ...'.",
+    )
+
+
+def _tag(action: str) -> str:
+    return f"<action>{action}</action>"
+
+
+def _call(action: str) -> str:
+    return render_function(Call(ACT.name, {"action": action}))
+
+
+_THOUGHT = ("Thought", "what you think")
+
+FORMATS: dict[str, AnswerFormat] = {
+    "tag": AnswerFormat(
+        parse_tag,
+        _tag,
+        "Answer with one action in <action>...</action>; you may think before it.",
+        "Answer with <action>...</action>.",
+    ),
+    "last-line": AnswerFormat(
+        parse_last_line,
+        str,
+        "Write one action on the last line of your answer; you may think before it.",
+        "Answer with an action on the last line.",
+    ),
+    "react": _lines(_THOUGHT),
+    "think": AnswerFormat(
+        parse_thinking,
+        _tag,
+        "First think in <think>...</think>, then write one action in <action>...</action>.",
+        "There is no action after the thoughts: answer with <think>...</think> and <action>...</action>.",
+    ),
+    "call": AnswerFormat(
+        parse_call,
+        _call,
+        f"Answer with one call of a function, as a JSON object such as {_call('...')}; you may think before it. "
+        f"The function:\n{json.dumps(ACT.schema['function'])}",
+        "Answer with a call of the function act.",
+    ),
+    "plan": _lines(("Plan", "the steps that are left to reach the goal"), _THOUGHT),
+    "reflect": _lines(
+        ("Reflection", "what the last observation says of your last action, and what to do otherwise"), _THOUGHT
+    ),
 }
-"""By name: how the action is found, and what to say to an answer without one."""
+"""By name. "react": Yao et al., 2022, "ReAct" (arXiv 2210.03629); "plan" and "reflect" ask besides for what Xi et al.,
+2025, "AgentGym-RL" (arXiv 2509.08755) call long-horizon planning and self-reflection, in words of our own."""

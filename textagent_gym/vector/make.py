@@ -16,6 +16,7 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.vector.vector_env import InProcessVectorEnv, ProcessVectorEnv
 
 Wrap = Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]
+"""Puts a wrapper around an environment."""
 
 
 def make_vec(
