@@ -15,11 +15,11 @@ from baselines.trajectory import Trajectory, Turn, rows_of
 
 
 def load_critic(name_or_path: str) -> PreTrainedModel:
-    """The critic in a folder; or one that begins with a policy's weights, and with the estimate 0 everywhere."""
+    """The critic in a folder, in float32; or one with a policy's weights, which estimates 0 everywhere."""
     config = AutoConfig.from_pretrained(name_or_path, num_labels=1)
     config.classifier_dropout = 0.0  # What was collected and what is learned are estimates of the same function.
     model, loading = AutoModelForTokenClassification.from_pretrained(
-        name_or_path, config=config, output_loading_info=True
+        name_or_path, config=config, dtype=torch.float32, output_loading_info=True
     )
     for name, parameter in model.named_parameters():
         # A copy: a sum over weights that lie in a mapped file is not equal to the last bit, as a resumed run must be.

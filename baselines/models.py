@@ -41,7 +41,10 @@ _CHAT_TEMPLATE = (
 
 
 def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A causal language model and its tokenizer, from a local folder or a hub name.
+    """A causal language model with weights of float32, and its tokenizer, from a local folder or a hub name.
+
+    Many models are published in bfloat16, whose 8 bits of precision swallow updates as small as a learning rate of 1e-6
+    makes them.
 
     Raises:
         InvalidOptionError: the folder does not exist. A hub name has one slash at most, begins with neither "/" nor
@@ -51,7 +54,7 @@ def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizer
     is_path = name_or_path.startswith(("/", ".", "~")) or name_or_path.count("/") > 1
     if (is_path or ("/" in name_or_path and path.parent.is_dir())) and not path.is_dir():
         raise InvalidOptionError(f"the folder {name_or_path} of the model does not exist")
-    model = AutoModelForCausalLM.from_pretrained(name_or_path)
+    model = AutoModelForCausalLM.from_pretrained(name_or_path, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(name_or_path)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
