@@ -125,7 +125,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     from baselines.chat import chat_of
     from baselines.dialogue import check_plain, dialogue_of
     from baselines.labels import Labelled
-    from baselines.models import load_policy
+    from baselines.models import context_length, load_policy
     from baselines.rollout import make_text_env
 
     if PartialState().num_processes > 1:
@@ -139,7 +139,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         claim_folder(config.out, config, may_change)
         chat = chat_of(config.model, tokenizer, config.system)
-        this = _Run(config, chat, expert, int(model.config.max_position_embeddings))
+        this = _Run(config, chat, expert, context_length(model))
         done = _iterations_done(this.policy)
         drop_metrics_after(config.out, done)
         for iteration in range(done + 1, config.iterations + 1):

@@ -61,6 +61,27 @@ def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizer
     return model, tokenizer
 
 
+def context_length(model: PreTrainedModel) -> int:
+    """Largest number of tokens that a policy can read at once.
+
+    Raises:
+        InvalidOptionError: the model does not say how many, or forgets what lies behind a window: what it had cached
+            would not be what it reads when it is trained.
+    """
+    config = model.config.get_text_config()
+    name = model.config.name_or_path or type(model).__name__
+    length = getattr(config, "max_position_embeddings", None)
+    if length is None:
+        raise InvalidOptionError(f"{name} has no max_position_embeddings, so it is not known what fits its context")
+    kinds = getattr(config, "layer_types", None) or ()
+    window = getattr(config, "sliding_window", None)
+    if any(kind != "full_attention" for kind in kinds) or (not kinds and window is not None and window < length):
+        raise InvalidOptionError(
+            f"{name} does not attend to its whole context (sliding_window={window}); choose a model that does"
+        )
+    return int(length)
+
+
 def make_tokenizer(texts: Iterable[str], vocabulary: int = 1_500) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer trained on `texts`, with a chat template. Any string has ids and comes back unchanged.
 

@@ -39,7 +39,7 @@ from baselines.critic import load_critic
 from baselines.curriculum import Curriculum, Stage, make_curriculum
 from baselines.held_out import HeldOut, make_held_out_env
 from baselines.method import Method
-from baselines.models import load_policy
+from baselines.models import context_length, load_policy
 from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
 from baselines.run_folder import EVALUATIONS, append_metrics, claim_folder, drop_metrics_after, logged_iterations
 from baselines.trajectory import Trajectory
@@ -281,6 +281,7 @@ class _Run:
         checkpoint = find_checkpoint(config.out)
         try:
             policy, tokenizer = load_policy(str(checkpoint.folder) if checkpoint else config.model)
+            context_length(policy)  # Refused before the folder is claimed.
             critic = self._load_critic(checkpoint)
         except OSError as error:
             if checkpoint is None:

@@ -46,7 +46,7 @@ class Config(PolicyConfig):
             raise InvalidOptionError("kl_in must be 'loss', got 'reward': the returns of branches hold no divergence")
 
     def check_memory(self, memory: MemoryKind) -> None:
-        """See `TrainerConfig`; a branch goes on in the conversation of its episode."""
+        """See `TrainerConfig`; a branch continues the conversation of its episode."""
         super().check_memory(memory)
         if memory != "whole":
             raise InvalidOptionError(

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from baselines.models import context_length
 from baselines.rollout.backend import Completion, Prompt
 
 _PACK_AT = 1.5  # Pack when the cache is that many times as wide as its longest conversation.
@@ -53,7 +54,7 @@ class TransformersGenerator:
         self.slots = slots
         self.max_action_tokens = max_action_tokens
         self.temperature = temperature
-        self.context_length = int(model.config.max_position_embeddings)
+        self.context_length = context_length(model)
         self._streams = [np.random.default_rng(0) for _ in range(slots)]
         self.forget()
 
