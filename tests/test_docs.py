@@ -25,9 +25,10 @@ BLOCKS = [
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_block_runs_as_a_script(block: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    # The sample world, which a reader has installed; everything else stands as it is on the page.
+    # The sample world and method, which a reader has installed; everything else stands as it is on the page.
+    third_party = [str(ROOT / "tests" / "third_party" / name) for name in ("lights", "method")]
     lights = (
-        f"import sys; sys.path.insert(0, {str(ROOT / 'tests' / 'third_party' / 'lights')!r})\n"
+        f"import sys; sys.path[:0] = {third_party!r}\n"
         "import gymnasium, lights\n"
         "if 'lights/Lights-v0' not in gymnasium.registry: lights.register()\n"
     )
