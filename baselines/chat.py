@@ -53,6 +53,10 @@ class ChatFormat:
             raise InvalidOptionError("the tokenizer has no chat_template; use an instruction-tuned model or set one")
         if self.tokenizer.eos_token_id is None:
             raise InvalidOptionError("the tokenizer has no eos_token, which ends an action")
+        if self.dialogue.format != "plain" and not self.instructed:
+            raise InvalidOptionError(
+                f"format={self.dialogue.format!r} is told in the instructions, and this policy was trained without them"
+            )
         self.following("a first look")
 
     @property

@@ -234,7 +234,7 @@ class TrainerConfig(RolloutConfig):
     @property
     def wrappers(self) -> tuple[Wrap, ...]:
         """Wrappers around every environment, from the inside out."""
-        return (*super().wrappers, *self.dialogue.wrappers)
+        return (*self.dialogue.wrappers, *super().wrappers)  # Hints stand under what is said of an answer, too.
 
     @property
     def dialogue(self) -> Dialogue:

@@ -163,8 +163,8 @@ def make_curriculum(config: TrainerConfig) -> Curriculum:
             a value that it cannot have.
         gymnasium.error.Error: there is no such id.
     """
-    axes, rungs = split_difficulty(config.difficulty)
-    ladder = [Component(config.env, {**config.set, **read_settings(config.env, rung, config.set)}) for rung in rungs]
+    axes, _ = split_difficulty(config.difficulty)
+    ladder = ladder_of(config)
     components = (*(ladder or [Component(config.env, config.set)]), *components_of(config.mixture))
     names_of(components)
     for component in components:
@@ -173,12 +173,18 @@ def make_curriculum(config: TrainerConfig) -> Curriculum:
         components,
         horizon=tuple(config.horizon),
         horizon_schedule=horizon_schedule(config),
-        levels=len(rungs) or (config.difficulty_levels if axes else 0),
+        levels=len(ladder) or (config.difficulty_levels if axes else 0),
         difficulty_schedule=difficulty_schedule(config),
-        ladder=len(rungs),
+        ladder=len(ladder),
         tasks=tuple(_ranked_tasks(component, axes, config) for component in components) if axes else (),
         wrappers=config.wrappers,
     )
+
+
+def ladder_of(config: TrainerConfig) -> list[Component]:
+    """The environment at each level of its settings, from easy to hard; none where levels are not of settings."""
+    _, rungs = split_difficulty(config.difficulty)
+    return [Component(config.env, {**config.set, **read_settings(config.env, rung, config.set)}) for rung in rungs]
 
 
 def names_of(components: Sequence[Component]) -> list[str]:

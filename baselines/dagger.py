@@ -9,7 +9,7 @@ In the order of Ross, Gordon and Bagnell, 2011 (arXiv 1011.0686), algorithm 3.1,
    default the expert plays in the first iteration and the policy in all others, as in the paper's experiments. Who
    plays is drawn per episode, so that a conversation has one author. (The paper draws per turn. The states of the
    mixture are at most 2 beta_i away from those of the policy here, 2 T beta_i there, so its bounds hold.)
-2. ask the expert about every state that was visited (`labels.Labelled`), until the iteration's share of `labels` is
+2. ask the expert about every state that was visited (`labelled.Labelled`), until the iteration's share of `labels` is
    spent;
 3. add the labels to those of all iterations before;
 4. fit the first policy to all of them (TRL's `SFTTrainer`), which gives policy_(i+1).
@@ -46,7 +46,7 @@ from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 
 if TYPE_CHECKING:
     from baselines.chat import ChatFormat
-    from baselines.labels import Labelled
+    from baselines.labelled import Labelled
     from baselines.rollout import Collector
     from baselines.trajectory import Trajectory
 
@@ -124,7 +124,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
 
     from baselines.chat import chat_of
     from baselines.dialogue import check_plain, dialogue_of
-    from baselines.labels import Labelled
+    from baselines.labelled import Labelled
     from baselines.models import context_length, load_policy
     from baselines.rollout import make_text_env
 
@@ -261,7 +261,7 @@ def _episodes(run: _Run, iteration: int, first: int) -> Generator[Trajectory | N
 
 def _make_collector(run: _Run) -> Collector:
     """Environments with labels, and the policy of the iteration before."""
-    from baselines.labels import Labelled
+    from baselines.labelled import Labelled
     from baselines.models import load_policy
     from baselines.rollout import Collector, TransformersGenerator, make_pool
     from textagent_gym.vector import env_maker

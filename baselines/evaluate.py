@@ -77,7 +77,7 @@ def evaluate_policy(
         are in `Collection.broken` only.
     """
     dialogue = dialogue_of(policy, format, memory, memory_turns)
-    wrappers = (*wrappers, *dialogue.wrappers)
+    wrappers = (*dialogue.wrappers, *wrappers)
     player = make_text_env(env, env_kwargs, wrappers)
     model, tokenizer = load_policy(policy)
     chat = chat_of(policy, tokenizer, system, dialogue)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from math import isfinite
 from typing import Any
 
@@ -13,9 +14,11 @@ from transformers import PreTrainedModel
 
 from baselines.chat import ChatFormat
 from baselines.config import TrainerConfig
+from baselines.curriculum import ladder_of
 from baselines.evaluate import evaluation_requests, play_episodes
 from baselines.rollout import Collector, TransformersGenerator, make_pool, make_text_env
 from textagent_gym.core import TextEnv
+from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Interval, count_tasks, summarize, summarize_by_type
 from textagent_gym.tasks import held_out_split
 from textagent_gym.vector import env_maker
@@ -27,17 +30,26 @@ _OF_TRAINING = ("split", "num_tasks")
 def held_out_settings(config: TrainerConfig) -> dict[str, Any]:
     """Keyword arguments of the environment in evaluations.
 
+    Of a ladder of settings, the last one is played.
+
     Raises:
-        InvalidOptionError: the environment cannot be made with `set` and `eval_set`.
+        InvalidOptionError: the environment cannot be made with `set` and `eval_set`, or has no held-out split.
     """
-    settings = {name: value for name, value in config.set.items() if name not in _OF_TRAINING} | config.eval_set
-    split = config.eval_split
-    if split is None:
-        env = make_text_env(config.env, settings, config.wrappers)
+    trained = [config.set, *(component.kwargs for component in ladder_of(config))][-1]
+    settings = {name: value for name, value in trained.items() if name not in _OF_TRAINING} | config.eval_set
+    if config.eval_split is not None:
+        return {**settings, "split": config.eval_split}
+    with closing(make_text_env(config.env, trained, config.wrappers)) as env:
         base = env.unwrapped
-        split = held_out_split(base.tasks.splits) if isinstance(base, TextEnv) else None
-        env.close()
-    return settings if split is None else {**settings, "split": split}
+        if not isinstance(base, TextEnv):
+            return settings
+        split = held_out_split(base.tasks.splits)
+        if split == base.split:
+            raise InvalidOptionError(
+                f"{config.env} is trained on split={split!r}, and has no other to evaluate on; "
+                "to evaluate on the tasks of training, give it as eval_split"
+            )
+    return {**settings, "split": split}
 
 
 def make_held_out_env(config: TrainerConfig) -> gymnasium.Env[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from baselines.command_line import LogFunction, run_from_terminal
 from baselines.config import check_above_zero, check_at_least
+from baselines.dialogue import check_plain, dialogue_of
 from textagent_gym.errors import TextAgentError
 
 if TYPE_CHECKING:
@@ -175,7 +176,12 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     Args:
         config: settings of the training.
         log: called with `step`, `steps` and what TRL measured, such as `loss`.
+
+    Raises:
+        DemonstrationError: the file of demonstrations cannot be used.
+        InvalidOptionError: the policy converses otherwise than demonstrations do.
     """
+    check_plain(dialogue_of(config.model))
     trainer = make_trainer(config)
     if log is not None:
         report(trainer, log)

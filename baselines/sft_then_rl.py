@@ -201,16 +201,16 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     from baselines.dialogue import check_plain
     from baselines.models import load_policy
     from baselines.rollout import make_text_env
-    from baselines.trainer import check_group_size, train
+    from baselines.trainer import check_run, train
 
     bought = purchase(config)
     method = _METHODS[type(config)](config)
-    check_group_size(config, method)
     if PartialState().num_processes > 1:
         raise InvalidOptionError("sft_then_rl runs in one process; start it without accelerate launch")
     if bought.demonstrations:
         check_plain(config.dialogue)
     rl: Any = replace(config, out=config.out / "rl", iterations=bought.iterations)
+    check_run(rl, method)
     with closing(make_text_env(config.env, config.set, config.wrappers)) as env:
         _check_demonstrations(config, env, bought.demonstrations)
         claim_folder(config.out, config, HARMLESS, write=False)
@@ -225,8 +225,6 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
                 rl = replace(rl, system=chat.system)  # It is played as it is fine-tuned.
             rl = replace(rl, model=str(_fine_tune(config, demos, bought.demonstrations, log)))
     _write_metrics(config, bought)
-    if not bought.iterations:
-        return Path(rl.model)
 
     def report(metrics: dict[str, Any]) -> None:
         lines = _write_metrics(config, bought)

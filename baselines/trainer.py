@@ -73,10 +73,6 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         RunFolderError: the folder holds another run, or a damaged one.
         WorldBrokenError: not one episode of an iteration could be played.
     """
-    check_group_size(config, method)
-    config.check_memory(config.dialogue.memory)
-    if config.eval_every:
-        make_held_out_env(config).close()
     keep_freed_memory()
     run = _Run(config, method)
     try:
@@ -95,23 +91,32 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
     return run.finish()
 
 
-def check_group_size(config: TrainerConfig, method: Method) -> None:
-    """Refuse groups that are smaller than a method needs.
+def check_run(config: TrainerConfig, method: Method) -> Curriculum:
+    """Refuse what cannot be played, before a model is loaded or a folder made; returns what is played.
 
     Raises:
-        GroupTooSmallError: `group_size` is too small.
+        GroupTooSmallError: `group_size` is smaller than the method needs.
+        InvalidOptionError: an environment lacks what the method, the curriculum or the evaluations need, or the loss
+            cannot be computed with the memory.
     """
     if config.group_size < method.smallest_group:
         raise GroupTooSmallError(
             f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
             f"{method.smallest_group}"
         )
+    config.check_memory(config.dialogue.memory)
+    if config.eval_every:
+        make_held_out_env(config).close()
+    curriculum = make_curriculum(config)
+    check_environments(curriculum.components, config, method)
+    return curriculum
 
 
 def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
     """Play the held-out tasks, if it is time and a run that was killed has not done so. It changes nothing else."""
     config, iteration = run.config, run.iteration
-    if not config.eval_every or iteration % config.eval_every or iteration in run.evaluated:
+    is_due = config.eval_every and (iteration % config.eval_every == 0 or iteration == config.iterations)
+    if not is_due or iteration in run.evaluated:
         return
     run.learner.policy.eval()
     policy = run.accelerator.unwrap_model(run.learner.policy)
@@ -133,6 +138,7 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     run.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
     collection = _collect(run, collector)
     collection, branch_steps = _value(run, collector, collection)
+    run.generator.forget()  # The update needs the memory.
     summary = _summary(collection, iteration, branch_steps, run.curriculum)
     collected = time.perf_counter()
     run.learner.policy.train()
@@ -273,10 +279,8 @@ class _Run:
         self.method = method
         self.folder = config.out
         self.accelerator = Accelerator()
-        # What cannot be played is refused before a model is loaded or a folder made.
         with self.accelerator.main_process_first():
-            self.curriculum = make_curriculum(config)
-            check_environments(self.curriculum.components, config, method)
+            self.curriculum = check_run(config, method)
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         try:

@@ -40,7 +40,7 @@ class Turn:
         state: key of the state in which it was taken; "" where the environment was not asked.
         value: mean return of the branches from that state; `None` without branches.
         moment: saved moment of the environment before the action; `None` unless `EpisodeRequest.saves`.
-        label: what an expert would have done, in an environment with labels (`labels.Labelled`).
+        label: what an expert would have done, in an environment with labels (`labelled.Labelled`).
     """
 
     prompt: tuple[int, ...]

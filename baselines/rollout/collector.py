@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baselines.chat import ChatFormat
-from baselines.labels import LABEL
+from baselines.labelled import LABEL
 from baselines.memory import Context, first_context, next_context
 from baselines.rollout.backend import Completion, Generator, Prompt
 from baselines.rollout.pool import Pool
@@ -269,6 +269,9 @@ class Collector:
                 self._pool.call(slot.number, "restore", start.moment)
                 slot.observation = start.observation
                 slot.context = Context(start.prompt, fresh=True, length=len(start.prompt), shown=0)
+            if slot.context.length > self._room:
+                self._break(run, slot, f"the first {slot.context.length} tokens do not fit, {self._room} do")
+                return False
             self._save(run, slot)
             return True
         ended = self._act(run.request(slot), slot, slot.completion, answer)
@@ -281,6 +284,11 @@ class Collector:
         if run.progress is not None:
             run.progress(ended)
         return False
+
+    @property
+    def _room(self) -> int:
+        """Largest number of tokens in a context that leaves room for an action."""
+        return self._generator.context_length - self._generator.max_action_tokens
 
     def _save(self, run: _Run, slot: _Slot) -> None:
         """Save the moment before the next action, if that is wanted."""
@@ -309,12 +317,11 @@ class Collector:
         slot.observation = answer.observation
         slot.label = answer.info.get(LABEL)
         slot.state = str(answer.info.get("state_key", ""))
-        room = self._generator.context_length - self._generator.max_action_tokens
         following = next_context(
-            self._chat, slot.turns, slot.observation, instructions=slot.instructions, before=before, room=room
+            self._chat, slot.turns, slot.observation, instructions=slot.instructions, before=before, room=self._room
         )
         slot.context = following
-        overflow = following.length > room
+        overflow = following.length > self._room
         if not (answer.terminated or answer.truncated or overflow):
             return None
         score = answer.info.get("score")

@@ -22,7 +22,8 @@ import torch
 
 from baselines import dagger, sft
 from baselines.chat import ChatFormat, chat_of
-from baselines.labels import Labelled, first_labels, rows_of
+from baselines.labelled import Labelled
+from baselines.labels import first_labels, rows_of
 from baselines.models import load_policy
 from baselines.rollout import Collector, EpisodeRequest, TransformersGenerator, make_pool
 from baselines.run_folder import OtherRunError

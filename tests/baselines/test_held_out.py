@@ -168,3 +168,23 @@ def test_a_world_without_numbered_tasks_is_evaluated_on_seeds_that_training_neve
     grpo.run(replace(settings, learning_rate=1e-2, eval_every=0, out=tmp_path / "alone"))
     assert curve(tmp_path / "alone") == curve(tmp_path)
     assert curve(tmp_path)[1]["gradient_norm"] > 0
+
+
+def test_the_last_policy_is_evaluated_too(tiny: Path, tmp_path: Path) -> None:
+    grpo.run(config(tiny, tmp_path, iterations=3, eval_every=2, eval_tasks=2))
+    assert [line["iteration"] for line in evaluations(tmp_path)] == [0, 2, 3]
+
+
+def test_of_a_ladder_the_last_settings_are_evaluated(tiny: Path, tmp_path: Path) -> None:
+    ladder = ("switches=1", "switches=3")
+    grpo.run(config(tiny, tmp_path, iterations=1, eval_every=1, eval_tasks=2, difficulty=ladder, difficulty_every=1))
+    assert [line["set"]["switches"] for line in evaluations(tmp_path)] == [3, 3]
+
+
+def test_tasks_of_training_are_not_held_out(tiny: Path, tmp_path: Path) -> None:
+    settings = config(tiny, tmp_path / "run", eval_every=1)
+    wanted = replace(settings, set={**settings.set, "split": "test"})
+    with pytest.raises(InvalidOptionError, match="trained on split='test', and has no other to evaluate on"):
+        grpo.run(wanted)
+    grpo.run(replace(wanted, iterations=0, eval_split="test", eval_tasks=2))
+    assert [line["iteration"] for line in evaluations(tmp_path / "run")] == [0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -504,3 +505,32 @@ def test_demonstrations_are_plain(tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match=message):
         sft_then_rl.run(both)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_format_that_is_never_told_is_refused(tiny: Path, tmp_path: Path) -> None:
+    model, tokenizer = load_policy(str(tiny))
+    model.save_pretrained(tmp_path / "untold")
+    ChatFormat(tokenizer, instructed=False).save(tmp_path / "untold")
+    with pytest.raises(InvalidOptionError, match="format='think' is told in the instructions"):
+        grpo.run(config(tmp_path / "untold", tmp_path / "run", format="think"))
+
+
+def test_hints_stand_under_what_is_said_of_an_answer(tiny: Path, tmp_path: Path) -> None:
+    settings = config(tiny, tmp_path, format="think", hints=True)
+    env = env_maker(settings.env, wrappers=settings.wrappers, **settings.set)()
+    env.reset(options={"task_index": 0})
+    said = env.step("no action at all")[0]
+    assert "action" in said
+    assert "Possible actions: press" in said
+    env.close()
+
+
+def test_a_first_prompt_that_does_not_fit_is_never_played(tiny: Path) -> None:
+    model, tokenizer = load_policy(str(tiny))
+    generator = TransformersGenerator(model, tokenizer.eos_token_id, slots=1, max_action_tokens=6)
+    generator.context_length = 16
+    collector = Collector(InProcessPool(env_maker(ENV, switches=2), 1), generator, ChatFormat(tokenizer))
+    collection = collector.collect([EpisodeRequest(0, seed=1)])
+    assert not collection.trajectories
+    assert re.fullmatch(r"the first \d+ tokens do not fit, 10 do", collection.broken[0].reason)
+    collector.close()

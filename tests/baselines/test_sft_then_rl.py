@@ -190,10 +190,24 @@ def test_without_sft_it_is_the_method_alone(tiny: Path, tmp_path: Path) -> None:
 
 def test_without_rl_it_is_sft_alone(tiny: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    assert sft_then_rl.run(config(tiny, out, sft_fraction=1.0, budget=24)) == out / "sft"
-    assert not (out / "rl").exists()
+    wanted = config(tiny, out, sft_fraction=1.0, budget=24, system="Press switches.", eval_every=1, eval_tasks=2)
+    policy = sft_then_rl.run(wanted)
+    assert same(policy, out / "sft")
     assert [line["spent"] for line in curve(out / "metrics.jsonl")] == [24]
-    assert sft_then_rl.run(config(tiny, out, sft_fraction=1.0, budget=24)) == out / "sft"
+    assert chat_of(str(policy), load_policy(str(policy))[1]).system == "Press switches."
+    assert [line["iteration"] for line in curve(out / "rl" / "evaluations.jsonl")] == [0]
+    assert sft_then_rl.run(wanted) == policy
+
+
+@pytest.mark.parametrize(
+    "setting", [{"eval_every": 1, "eval_split": "nope"}, {"horizon": (5, 2)}, {"loss": "gspo", "memory": "turn"}]
+)
+def test_what_the_method_cannot_play_is_refused_before_anything_is_paid(
+    tiny: Path, tmp_path: Path, setting: dict[str, object]
+) -> None:
+    with pytest.raises(InvalidOptionError):
+        sft_then_rl.run(config(tiny, tmp_path / "run", **setting))
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("method", ["gigpo", "ppo", "rloo", "reinforce_pp"])
