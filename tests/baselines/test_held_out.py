@@ -151,10 +151,10 @@ def test_a_bad_setting_is_refused_before_a_model_is_loaded(
 def test_a_world_without_numbered_tasks_is_evaluated_on_seeds_that_training_never_draws(
     tiny: Path, tmp_path: Path
 ) -> None:
-    if "echo/Echo-v0" not in gymnasium.registry:
-        gymnasium.register("echo/Echo-v0", entry_point=f"{__name__}:EchoEnv", disable_env_checker=True)
+    if "echo/Seeded-v0" not in gymnasium.registry:
+        gymnasium.register("echo/Seeded-v0", entry_point=f"{__name__}:EchoEnv", disable_env_checker=True)
     EchoEnv.seeds.clear()
-    settings = config(tiny, tmp_path, env="echo/Echo-v0", set={}, iterations=2, eval_every=2, eval_tasks=9)
+    settings = config(tiny, tmp_path, env="echo/Seeded-v0", set={}, iterations=2, eval_every=2, eval_tasks=9)
     policy = grpo.run(replace(settings, learning_rate=1e-2))
     assert [seed for seed in EchoEnv.seeds if seed >= FIRST_SEED] == [FIRST_SEED + n for n in range(9)] * 2
     assert len(EchoEnv.seeds) == 9 + 2 * 8 + 9
@@ -163,7 +163,7 @@ def test_a_world_without_numbered_tasks_is_evaluated_on_seeds_that_training_neve
     for line, played in ((before, tiny), (after, policy)):
         assert line["episodes"] == 9
         assert "success" not in line
-        result, _ = evaluate_policy(str(played), "echo/Echo-v0", {}, tasks=9, slots=8, max_action_tokens=6)
+        result, _ = evaluate_policy(str(played), "echo/Seeded-v0", {}, tasks=9, slots=8, max_action_tokens=6)
         assert line["return"] == pytest.approx(sum(each.total_reward for each in result.episodes) / 9, abs=1e-12)
     grpo.run(replace(settings, learning_rate=1e-2, eval_every=0, out=tmp_path / "alone"))
     assert curve(tmp_path / "alone") == curve(tmp_path)

@@ -19,6 +19,7 @@ import gymnasium  # noqa: E402
 import lights  # noqa: E402
 
 from baselines import gigpo, grpo, ppo, trainer, vineppo  # noqa: E402
+from baselines.config import PolicyConfig  # noqa: E402
 from baselines.trajectory import Trajectory, Turn  # noqa: E402
 
 torch.set_num_threads(1)
@@ -80,7 +81,7 @@ def main(policy: Path, out: Path) -> None:
         "mixture": [{"env": basis.env, "set": {"switches": 3, "max_turns": 2}, "weight": 0.5}],
     }
     grpo.run(replace(basis, out=out / "curricula", kl=0.0, **curricula))
-    shared = {name: value for name, value in vars(basis).items() if name in ppo.Config.__dataclass_fields__}
+    shared = {name: value for name, value in vars(basis).items() if name in PolicyConfig.__dataclass_fields__}
     ppo.run(ppo.Config(**{**shared, "out": out / "ppo", "critic_warmup": 1, "kl_in": "reward"}))
     gigpo.run(gigpo.Config(**{**shared, "out": out / "gigpo"}))
     vineppo.run(vineppo.Config(**{**shared, "out": out / "vineppo", "branches": 2}))
