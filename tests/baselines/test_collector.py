@@ -245,11 +245,12 @@ def test_an_episode_overflows_only_where_its_environment_has_not_ended_it(turns:
             return observation, reward, over and ends == "terminated", over and ends == "truncated", info
 
     runner = collector(Ending, 1)
-    [whole] = runner.collect([EpisodeRequest(0, options={"task": 0})]).trajectories if ends != "cut" else [None]
+    [whole] = runner.collect([EpisodeRequest(0, options={"task": 0})]).trajectories
     generator = runner._generator
     assert isinstance(generator, Silent)
     # The context is full as soon as the answer to the last turn has been read.
-    generator.context_length = generator.max_action_tokens + (0 if whole is None else len(whole.ids))
+    read = whole.turns[0].prompt if ends == "cut" else whole.ids
+    generator.context_length = generator.max_action_tokens + len(read)
     [trajectory] = runner.collect([EpisodeRequest(0, options={"task": 0})]).trajectories
     runner.close()
     assert len(trajectory.turns) == turns
