@@ -53,7 +53,7 @@ def test_gymnasiums_checker_finds_nothing_to_warn_of(make) -> None:
         {"tools": "all"},
         {"tools": "all", "action_format": "editor"},
         {"tools": "edit", "action_format": "editor"},
-        {"mutants": 3, "reward_density": "dense"},
+        pytest.param({"mutants": 3, "reward_density": "dense"}, marks=pytest.mark.slow),
         {"mutants": 2, "reward_at": "turn", "reward_density": 0.5},
         {"sandbox": "process"},
     ],

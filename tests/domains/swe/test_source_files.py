@@ -168,6 +168,7 @@ CHECKS = (
 )
 
 
+@pytest.mark.slow
 def test_code_in_a_folder_that_is_named_like_tests_is_code(tmp_path: Path) -> None:
     files = {
         "src/adder/__init__.py": "",
