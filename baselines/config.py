@@ -257,8 +257,9 @@ class PolicyConfig(TrainerConfig):
 
     loss: PolicyLoss = "clip"
     """Loss of a sampled token: "clip" (PPO: each token's probability ratio, clipped), "gspo" (the episode's mean
-    ratio, clipped; bounds of 3e-4 and 4e-4 suit it), "cispo" (log-probability, weighted by the ratio up to
-    1 + clip_high), or "episode" (the product of the episode's ratios, clipped; for aggregation="sequence")."""
+    ratio, clipped; bounds of 3e-4 and 4e-4 suit it, and aggregation="sequence"), "cispo" (log-probability, weighted by
+    the ratio up to 1 + clip_high), or "episode" (the product of the episode's ratios, clipped; for
+    aggregation="sequence")."""
     clip_low: float = 0.2
     """Distance below 1 at which the probability ratio is clipped."""
     clip_high: float = 0.28

@@ -60,7 +60,8 @@ class Config(RolloutConfig, FineTuningConfig):
     """DAgger on any environment of the suite that has an oracle or an expert."""
 
     labels: int = 1_000
-    """Number of labels that are asked for, shared evenly by the iterations."""
+    """Number of labels that are learned, shared evenly by the iterations. The expert is asked in every state of all
+    episodes that are played at once, so lower `slots` where its answers cost something."""
     iterations: int = 5
     """Number of times that labels are collected and the policy is fitted to all of them."""
     decay: float = 0.0
