@@ -11,8 +11,9 @@ run that resumes plays what it would have played.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,21 @@ class Curriculum:
         """What the metrics of an iteration say of its stage; the level is counted from 1."""
         horizon = {} if stage.max_turns is None else {"max_turns": stage.max_turns}
         return {**horizon, **({"level": stage.level + 1} if self.levels else {})}
+
+    def success(self, stage: Stage, metrics: Mapping[str, float]) -> float:
+        """Success rate that the schedules go by: of the newest rung of a ladder, else of `TrainerConfig.env` alone.
+
+        Args:
+            stage: stage of the iteration.
+            metrics: its metrics, those of `component_metrics` included.
+
+        Returns:
+            the rate, from 0 to 1; `nan` where no episode tells it.
+        """
+        if len(self.components) == 1:
+            return metrics.get("success", math.nan)
+        newest = stage.level if self.ladder else 0
+        return metrics.get(f"success/{names_of(self.components)[newest]}", math.nan)
 
     def component_metrics(self, episodes: Sequence[dict[str, Any]]) -> dict[str, float]:
         """Number of episodes and mean return, success and turns per environment of a mixture.

@@ -52,8 +52,8 @@ class Stepwise:
 class BySuccess:
     """The level rises when the mean success of the last iterations reaches a bound.
 
-    A level that began at iteration b ends before iteration t if t - b >= w and (s_(t-w) + ... + s_(t-1)) / w >= p: the
-    mean is over iterations of this level alone.
+    A level that began at iteration b ends before iteration t if the mean of the last w success rates that are known,
+    among s_b to s_(t-1), is at least p: the mean is over iterations of this level alone.
 
     Attributes:
         levels: number of levels.
@@ -73,8 +73,9 @@ class BySuccess:
         """See `Schedule`."""
         level, begin = 0, 0
         for iteration in range(1, len(successes) + 1):
-            recent = successes[iteration - self.window : iteration] if iteration - begin >= self.window else ()
-            if recent and level < self.levels - 1 and math.fsum(recent) / self.window >= self.bound:
+            known = [rate for rate in successes[begin:iteration] if not math.isnan(rate)][-self.window :]
+            is_enough = len(known) == self.window and math.fsum(known) / self.window >= self.bound
+            if is_enough and level < self.levels - 1:
                 level, begin = level + 1, iteration
         return level
 

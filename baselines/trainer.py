@@ -14,7 +14,6 @@ unless it is asked for more iterations.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -158,8 +157,9 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
         "rollout_seconds": collected - started,
         "update_seconds": time.perf_counter() - collected,
     }
+    success = run.curriculum.success(run.stage, summary)
     run.iteration += 1
-    run.successes.append(summary.get("success", math.nan))
+    run.successes.append(success)
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics)
         if log is not None:
