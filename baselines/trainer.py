@@ -120,7 +120,8 @@ def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
     run.learner.policy.eval()
     policy = run.accelerator.unwrap_model(run.learner.policy)
     if run.held_out is None:
-        run.held_out = HeldOut(config, policy, run.chat, run.accelerator.num_processes, run.accelerator.process_index)
+        processes, process = run.accelerator.num_processes, run.accelerator.process_index
+        run.held_out = HeldOut(run.played, policy, run.chat, processes, process)
     metrics = {"iteration": iteration, **run.held_out.evaluate(policy)}
     run.evaluated.add(iteration)
     if run.accelerator.is_main_process:
@@ -279,10 +280,12 @@ class _Run:
         self.method = method
         self.folder = config.out
         self.accelerator = Accelerator()
-        with self.accelerator.main_process_first():
-            self.curriculum = check_run(config, method)
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
+        # A run that resumes converses as it did, wherever the first model may be now.
+        self.played = replace(config, model=str(checkpoint.folder)) if checkpoint else config
+        with self.accelerator.main_process_first():
+            self.curriculum = check_run(self.played, method)
         try:
             policy, tokenizer = load_policy(str(checkpoint.folder) if checkpoint else config.model)
             context_length(policy)  # Refused before the folder is claimed.
@@ -294,7 +297,7 @@ class _Run:
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         if self.accelerator.is_main_process:
             claim_folder(config.out, config, HARMLESS)
-        self.chat = chat_of(config.model, tokenizer, config.system, config.dialogue)
+        self.chat = chat_of(self.played.model, tokenizer, config.system, self.played.dialogue)
         self.iteration = checkpoint.iteration if checkpoint else 0
         self.successes = checkpoint.successes if checkpoint else []
         self.learner = self._prepare(policy, critic, checkpoint)

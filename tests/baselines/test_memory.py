@@ -534,3 +534,16 @@ def test_a_first_prompt_that_does_not_fit_is_never_played(tiny: Path) -> None:
     assert not collection.trajectories
     assert re.fullmatch(r"the first \d+ tokens do not fit, 10 do", collection.broken[0].reason)
     collector.close()
+
+
+def test_a_run_converses_as_it_did_when_its_first_model_is_gone(tiny: Path, tmp_path: Path) -> None:
+    model, tokenizer = load_policy(str(tiny))
+    first = tmp_path / "first"
+    model.save_pretrained(first)
+    ChatFormat(tokenizer, "Press switches.", dialogue=Dialogue("think", "window", 2)).save(first)
+    settings = config(first, tmp_path / "run", iterations=1)
+    grpo.run(settings)
+    first.rename(tmp_path / "elsewhere")
+    policy = grpo.run(replace(settings, iterations=2))
+    chat = chat_of(str(policy), load_policy(str(policy))[1])
+    assert (chat.system, chat.dialogue) == ("Press switches.", Dialogue("think", "window", 2))
