@@ -134,8 +134,8 @@ class Supervisor:
 
     def do_place(self, request: dict[str, Any]) -> None:
         """Let a file appear under a name of ours."""
+        mounts.unmount(request["name"])  # First: what was there is not always ours to open.
         open(request["name"], "ab").close()
-        mounts.unmount(request["name"])
         mounts.bring(self._sources(request)[0], request["name"])
 
     def do_begin(self, request: dict[str, Any]) -> None:
