@@ -176,7 +176,8 @@ class TrainerConfig(RolloutConfig):
     checkpoint_every: int = 10
     """Number of iterations between two checkpoints."""
     eval_every: int = 0
-    """Number of iterations between two evaluations on held-out tasks, the first one before training; 0 for none."""
+    """Number of iterations between two evaluations on held-out tasks, the first one before training and the last one
+    after it; 0 for none."""
     eval_tasks: int = 100
     """Number of tasks per evaluation, from the first one of the split; fewer where the split has fewer."""
     eval_split: str | None = None

@@ -16,7 +16,7 @@ from baselines.chat import ChatFormat
 from baselines.config import TrainerConfig
 from baselines.curriculum import ladder_of
 from baselines.evaluate import evaluation_requests, play_episodes
-from baselines.rollout import Collector, TransformersGenerator, make_pool, make_text_env
+from baselines.rollout import Collector, TransformersGenerator, make_pool, make_text_env, share_of
 from textagent_gym.core import TextEnv
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Interval, count_tasks, summarize, summarize_by_type
@@ -83,7 +83,7 @@ class HeldOut:
         self._env = make_text_env(config.env, settings, config.wrappers)
         tasks = _count(self._env, config.eval_tasks)
         requests = evaluation_requests(self._env, tasks, config.eval_episodes, config.seed)
-        self._requests = requests[process * len(requests) // processes : (process + 1) * len(requests) // processes]
+        self._requests = share_of(requests, processes, process)
         tokens, temperature = config.eval_max_action_tokens, config.eval_temperature
         self._generator = TransformersGenerator(
             policy,

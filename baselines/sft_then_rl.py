@@ -20,7 +20,7 @@ A run is a folder:
     config.json       what was asked for
     demos.jsonl       the demonstrations, unless a file was given
     sft/              the fine-tuned policy; it appears as a whole
-    rl/               the run of the method, as the method alone would write it
+    rl/               the run of the method, as the method alone would write it; without an iteration if f = 1
     metrics.jsonl     one line for SFT and one per iteration, each with what has been `spent`
 """
 
@@ -72,46 +72,33 @@ class BudgetConfig:
     """Expert that is recorded: "oracle" (knows everything) or "expert" (knows only what it has read)."""
     sft: FineTuningConfig = field(default_factory=FineTuningConfig)
     """Settings of the fine-tuning."""
+    iterations: tyro.conf.Suppress[int] = 0
+    """Not read: the budget decides."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRPOConfig(grpo.Config, BudgetConfig):
+class GRPOConfig(BudgetConfig, grpo.Config):
     """SFT, then GRPO, at a fixed budget."""
 
-    iterations: tyro.conf.Suppress[int] = 0
-    """Not read: the budget decides."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class PPOConfig(ppo.Config, BudgetConfig):
+class PPOConfig(BudgetConfig, ppo.Config):
     """SFT, then PPO, at a fixed budget."""
 
-    iterations: tyro.conf.Suppress[int] = 0
-    """Not read: the budget decides."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class GiGPOConfig(gigpo.Config, BudgetConfig):
+class GiGPOConfig(BudgetConfig, gigpo.Config):
     """SFT, then GiGPO, at a fixed budget."""
 
-    iterations: tyro.conf.Suppress[int] = 0
-    """Not read: the budget decides."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class RLOOConfig(rloo.Config, BudgetConfig):
+class RLOOConfig(BudgetConfig, rloo.Config):
     """SFT, then RLOO, at a fixed budget."""
 
-    iterations: tyro.conf.Suppress[int] = 0
-    """Not read: the budget decides."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class ReinforcePPConfig(reinforce_pp.Config, BudgetConfig):
+class ReinforcePPConfig(BudgetConfig, reinforce_pp.Config):
     """SFT, then REINFORCE++, at a fixed budget."""
-
-    iterations: tyro.conf.Suppress[int] = 0
-    """Not read: the budget decides."""
 
 
 Config = GRPOConfig | GiGPOConfig | PPOConfig | RLOOConfig | ReinforcePPConfig

@@ -39,7 +39,7 @@ from baselines.curriculum import Curriculum, Stage, make_curriculum
 from baselines.held_out import HeldOut, make_held_out_env
 from baselines.method import Method
 from baselines.models import context_length, load_policy
-from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool
+from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, make_pool, share_of
 from baselines.run_folder import EVALUATIONS, append_metrics, claim_folder, drop_metrics_after, logged_iterations
 from baselines.trajectory import Trajectory
 from baselines.update import Learner, update, useful_groups
@@ -331,14 +331,13 @@ class _Run:
         return self.curriculum.stage(self.successes)
 
     def my_requests(self, groups: range) -> list[EpisodeRequest]:
-        """This process's share of the episodes of some groups: neighbours, so that groups stay together."""
+        """This process's share of the episodes of some groups."""
         seed = stream_seed(self.config, self.iteration, Stream.CURRICULUM, groups.start)
         options = self.curriculum.options(self.stage, len(groups), seed)
         requests = episode_requests(self.config, self.iteration, groups, options)
         if self.method.branches:
             requests = [replace(request, saves=True) for request in requests]
-        processes, process = self.accelerator.num_processes, self.accelerator.process_index
-        return requests[process * len(requests) // processes : (process + 1) * len(requests) // processes]
+        return share_of(requests, self.accelerator.num_processes, self.accelerator.process_index)
 
     def save_checkpoint(self) -> None:
         """Write everything that is needed to resume."""

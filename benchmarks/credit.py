@@ -9,8 +9,6 @@ policy has just played.
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,9 +21,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from baselines.command_line import let_waiting_threads_sleep
+from benchmarks.learning import prepare, start_of_lights
 
-LIGHTS = Path(__file__).parents[1] / "tests" / "third_party" / "lights"
 ENV, SWITCHES, DEMOS = "lights/Lights-v0", 3, 60
 PARTS = 3  # Parts of the budget, each a column of the table.
 SIZES: dict[str, dict[str, int]] = {
@@ -48,27 +45,6 @@ class Config:
 
 class _SpentError(Exception):
     """The env steps of a run are spent."""
-
-
-def speaking_policy(folder: Path) -> Path:
-    """A tiny policy that names switches, though seldom the right ones."""
-    import gymnasium
-
-    from baselines import sft
-    from baselines.models import make_tiny_policy
-    from textagent_gym.evaluation import demonstrate
-
-    env = gymnasium.make(ENV, switches=SWITCHES)
-    demos = [demonstrate(env, {"task_index": index}) for index in range(DEMOS)]
-    file = folder / "demos.jsonl"
-    file.write_text("".join(json.dumps(demo) + "\n" for demo in demos))
-    texts = [message["content"] for demo in demos for message in demo["messages"]]
-    make_tiny_policy(folder / "tiny", texts, hidden=32, layers=2, heads=2)
-    config = sft.Config(
-        model=str(folder / "tiny"), demos=file, out=folder / "sft", epochs=8, batch_size=8, learning_rate=5e-3
-    )
-    sft.run(config)
-    return folder / "sft"
 
 
 def curve(method: str, policy: Path, out: Path, steps: int, seed: int) -> list[tuple[int, float]]:
@@ -113,19 +89,11 @@ def by_part(points: list[tuple[int, float]], steps: int) -> list[float]:
 
 def main(config: Config) -> None:
     """Print the success of each method, part by part of the budget."""
-    let_waiting_threads_sleep()
-    sys.path.insert(0, str(LIGHTS))
-    import gymnasium
-    import lights
-    import torch
-
-    torch.set_num_threads(1)
-    if ENV not in gymnasium.registry:
-        lights.register()
+    prepare()
     console = Console()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        policy = speaking_policy(folder)
+        policy = start_of_lights(folder, seed=0, demos=DEMOS)
         runs = [(method, seed) for method in SIZES for seed in range(config.seeds)]
         rows: dict[str, list[list[float]]] = {method: [] for method in SIZES}
         for method, seed in track(runs, "Training", console=console):

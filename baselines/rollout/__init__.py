@@ -1,7 +1,7 @@
 """Episodes with a language model: a collector over a pool of environments, and one generation back end per file."""
 
 from baselines.rollout.backend import Completion, Generator, Prompt
-from baselines.rollout.collector import BrokenEpisode, Collection, Collector, EpisodeRequest, Start
+from baselines.rollout.collector import BrokenEpisode, Collection, Collector, EpisodeRequest, Start, share_of
 from baselines.rollout.pool import InProcessPool, Pool, make_pool, make_text_env
 from baselines.rollout.transformers_backend import TransformersGenerator
 
@@ -19,4 +19,5 @@ __all__ = [
     "TransformersGenerator",
     "make_pool",
     "make_text_env",
+    "share_of",
 ]

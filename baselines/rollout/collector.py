@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,6 +62,11 @@ class EpisodeRequest:
     sampling_seed: int = 0
     start: Start | None = None
     saves: bool = False
+
+
+def share_of(requests: Sequence[EpisodeRequest], processes: int, process: int) -> list[EpisodeRequest]:
+    """The episodes that one of several processes plays: neighbours, so that groups stay together."""
+    return list(requests[process * len(requests) // processes : (process + 1) * len(requests) // processes])
 
 
 @dataclass(frozen=True, slots=True)
