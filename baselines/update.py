@@ -113,8 +113,9 @@ def update(
 ) -> dict[str, float]:
     """Learn from one iteration's episodes; every process calls it with its own and with the same seed.
 
-    Groups that have become smaller than the method needs, because worlds broke, are left out. So are groups without any
-    advantage, unless the method learns from them otherwise (DAPO's filter): they count in no divisor either.
+    Groups that have become smaller than the method needs, because worlds broke, are left out. Groups without any
+    advantage are not read, unless the method learns from them otherwise: their gradient is 0. The losses are divided by
+    their tokens too, but for methods that replace them (DAPO's filter).
 
     Returns:
         metrics of all processes: the means over the updates of `loss`, `gradient_norm` and what the loss measured; the
@@ -132,15 +133,15 @@ def update(
     credit = method.advantages(everyone.rollouts)
     lesson = _Lesson(learner, method, config, trajectories, old, reference, everyone, credit, only_critic)
     useful = _useful(everyone, credit)
-    counted = np.ones(len(useful), dtype=bool) if method.learns_from_all else useful
+    every = np.ones(len(useful), dtype=bool)
+    read, counted = every if method.learns_from_all else useful, useful if method.resample else every
     groups = {"useful_groups": float(len(np.unique(everyone.rollouts.groups[useful])))}
     random = np.random.default_rng(seed)
     metrics: list[dict[str, float]] = []
     for _ in range(config.epochs):
         for part in np.array_split(random.permutation(len(everyone.tokens)), config.minibatches):
-            members = [int(i) for i in part if counted[i]]
-            if members:
-                metrics.append(_step(lesson, members))
+            if read[part].any():
+                metrics.append(_step(lesson, part[read[part]], part[counted[part]]))
     if not metrics:
         return {"loss": 0.0, "gradient_norm": 0.0, **groups}
     means = {name: float(np.mean([one[name] for one in metrics])) for name in metrics[0]}
@@ -210,15 +211,15 @@ def _share(trajectories: Sequence[Trajectory], rollouts: Rollouts, smallest_grou
     return _Everyone(rollouts.select(kept), tokens[kept], rows[kept], process[kept], place[kept])
 
 
-def _step(lesson: _Lesson, members: list[int]) -> dict[str, float]:
-    """One update of the weights from some of the episodes of all processes."""
+def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
+    """One update of the weights from the `read` episodes of all processes; losses are divided by the `counted` ones."""
     learner, method, config, everyone = lesson.learner, lesson.method, lesson.config, lesson.everyone
     accelerator = learner.accelerator
-    tokens = int(everyone.tokens[members].sum())
-    steps = int(everyone.rollouts.lengths[members].sum())
-    most = np.bincount(everyone.process[members], weights=everyone.rows[members]).max()
+    tokens, read_tokens = (int(everyone.tokens[episodes].sum()) for episodes in (counted, read))
+    steps = int(everyone.rollouts.lengths[counted].sum())
+    most = np.bincount(everyone.process[read], weights=everyone.rows[read]).max()
     passes = -(-int(most) // config.microbatch)
-    mine = [i for i in members if everyone.process[i] == accelerator.process_index]
+    mine = [int(i) for i in read if everyone.process[i] == accelerator.process_index]
     # Rows of similar length go together, so that little is padded; the gradient is the same.
     order = sorted(rows_of([lesson.trajectories[everyone.place[i]] for i in mine]), key=lambda row: len(row.ids))
     models = [model for model in (learner.policy, learner.critic) if model is not None]
@@ -234,7 +235,7 @@ def _step(lesson: _Lesson, members: list[int]) -> dict[str, float]:
                     unsynchronised.enter_context(accelerator.no_sync(model))
             forward = _forward(lesson, batch, rows, episodes)
             losses = method.loss(forward)
-            share = float(forward.mask.sum()) / tokens if config.aggregation == "token" else len(rows) / len(members)
+            share = float(forward.mask.sum()) / tokens if config.aggregation == "token" else len(rows) / len(counted)
             constant = float(config.max_action_tokens)
             lengths = torch.from_numpy(everyone.tokens[episodes]).to(accelerator.device) if rows else None
             policy = share * aggregate(
@@ -247,9 +248,9 @@ def _step(lesson: _Lesson, members: list[int]) -> dict[str, float]:
         distance = ((forward.log_probs.detach() - forward.sampling_log_probs) * forward.mask).abs()
         largest = max(largest, float(distance.max()))
         measured = {
-            name: float((value.detach() * forward.mask).sum()) / tokens for name, value in losses.metrics.items()
+            name: float((value.detach() * forward.mask).sum()) / read_tokens for name, value in losses.metrics.items()
         }
-        measured[f"{_DIFFERENCE}_mean"] = float(distance.sum()) / tokens
+        measured[f"{_DIFFERENCE}_mean"] = float(distance.sum()) / read_tokens
         measured["loss"] = float(policy.detach())
         if critic is not None:
             measured["critic_loss"] = float(critic.detach())

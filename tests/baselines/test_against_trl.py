@@ -32,14 +32,14 @@ Weights = dict[str, torch.Tensor]
 
 
 def episodes(seed: int, turns: int) -> list[Trajectory]:
-    """Three groups side by side, as TRL has them; a group begins with the same prompt."""
+    """Four groups side by side, as TRL has them; a group begins with the same prompt."""
     random = np.random.default_rng(seed)
 
     def tokens(most: int) -> tuple[int, ...]:
         return tuple(random.integers(5, 200, random.integers(1, most)).tolist())
 
     played = []
-    for group in range(3):
+    for group in range(4):
         opening = tokens(9)
         for member in range(GROUP):
             sampled = [tokens(7) for _ in range(random.integers(1, turns + 1))]
@@ -47,6 +47,8 @@ def episodes(seed: int, turns: int) -> list[Trajectory]:
             rewards = random.normal(size=len(sampled))
             if group == 0:  # Two episodes are as good as the mean: without an advantage, but counted.
                 rewards = np.array([0.0] * (len(sampled) - 1) + [(1.0, -1.0, 0.0, 0.0)[member]])
+            if group == 3:  # Nobody did better: a group without any advantage.
+                rewards = np.array([0.0] * (len(sampled) - 1) + [0.5])
             played.append(
                 Trajectory(
                     tuple(

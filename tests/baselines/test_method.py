@@ -196,16 +196,23 @@ def test_a_critic_that_is_far_off_does_not_shorten_the_policys_step(tiny: Path, 
     assert torch.equal(near[0], far[0])
 
 
+@pytest.mark.parametrize("resample", [0, 1])
 @pytest.mark.parametrize("aggregation", ["token", "sequence", "constant"])
-def test_groups_without_any_advantage_count_in_no_divisor(tiny: Path, tmp_path: Path, aggregation: str) -> None:
-    method = grpo.method(grpo.Config(model="", env="", out=tmp_path))
+def test_groups_without_any_advantage_count_in_the_divisor_unless_they_are_replaced(
+    tiny: Path, tmp_path: Path, aggregation: str, resample: int
+) -> None:
+    method = grpo.method(grpo.Config(model="", env="", out=tmp_path, resample=resample))
     # Equal returns, though their sums differ in the last bit; and a group whose second episode is its mean.
     rewards = [[1.0], [0.5, 0.0], [0.0], [0.1, 0.2], [0.3], [0.3]]
     everything = some_episodes(rewards, [0, 0, 0, 1, 1, 1])
     both = gradient_of(tiny, tmp_path, method, everything, aggregation=aggregation, max_gradient=1e9)
     useful = gradient_of(tiny, tmp_path, method, everything[:3], aggregation=aggregation, max_gradient=1e9)
-    torch.testing.assert_close(both[0], useful[0], rtol=1e-5, atol=1e-7)
+    tokens, useful_tokens = (sum(t.sampled for t in episodes) for episodes in (everything, everything[:3]))
+    share = 1.0 if resample else useful_tokens / tokens if aggregation == "token" else 0.5
+    torch.testing.assert_close(both[0], useful[0] * share, rtol=1e-5, atol=1e-7)
     assert both[1]["useful_groups"] == useful[1]["useful_groups"] == 1
+    for name in ("clipped", "log_prob_difference_mean"):
+        assert both[1][name] == pytest.approx(useful[1][name])
     assert sum(reward != 0.1 + 0.2 for [reward] in rewards[-2:]) == 2
 
 
