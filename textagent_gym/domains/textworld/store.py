@@ -27,6 +27,7 @@ from typing import Any
 
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.textworld import generation
+from textagent_gym.domains.textworld.inform import Fiction
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Planner, Solution
 from textagent_gym.domains.textworld.specs import Spec
@@ -47,6 +48,7 @@ class StoredGame:
     Attributes:
         story: path of the `.z8` file.
         logic: `None` for a game of one's own without a `.json` file.
+        fiction: text of the game; `None` where only the compiled game has it.
         planner: planner that knows the distance to the goal; `None` without a logic.
         solution: commands of a shortest solution, empty without a logic.
         complexity: measured difficulty.
@@ -57,6 +59,7 @@ class StoredGame:
 
     story: Path
     logic: GameLogic | None
+    fiction: Fiction | None
     planner: Planner | None
     solution: tuple[str, ...]
     complexity: Complexity
@@ -138,6 +141,7 @@ def _build_if_absent(spec: Spec, split: str, index: int) -> Path:
                 "objective": game.objective,
                 "brief": game.brief,
                 "logic": game.logic.to_dict(),
+                "fiction": None if game.fiction is None else game.fiction.to_dict(),
             }
             _write(entry, game.story, json.dumps(record, sort_keys=True))
     return entry
@@ -226,6 +230,7 @@ def _read_shared(entry: Path) -> StoredGame:
     return StoredGame(
         story=story,
         logic=logic,
+        fiction=None if record["fiction"] is None else Fiction.from_dict(record["fiction"]),
         planner=Planner(logic, solution=solution),
         solution=solution.commands,
         complexity=complexity,
@@ -251,6 +256,7 @@ def load_file(story: Path) -> StoredGame:
         return StoredGame(
             story=story,
             logic=None,
+            fiction=None,
             planner=None,
             solution=(),
             complexity=Complexity(),
@@ -269,6 +275,7 @@ def load_file(story: Path) -> StoredGame:
     return StoredGame(
         story=story,
         logic=measured.logic,
+        fiction=generation.tell_if_known(game),
         planner=Planner(measured.logic, solution=measured.solution),
         solution=measured.solution.commands if measured.solution else (),
         complexity=measured.complexity,

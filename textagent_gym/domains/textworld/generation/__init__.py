@@ -16,6 +16,7 @@ from textagent_gym.domains.textworld.generation.draw import (
     draw,
     draw_as_made,
 )
+from textagent_gym.domains.textworld.generation.fiction import tell, tell_if_known
 from textagent_gym.domains.textworld.generation.goals import brief_goal
 from textagent_gym.domains.textworld.generation.grounding import ground
 from textagent_gym.domains.textworld.generation.measure import Measured, measure
@@ -35,6 +36,8 @@ __all__ = [
     "draw_as_made",
     "ground",
     "measure",
+    "tell",
+    "tell_if_known",
     "textworld_generator",
     "textworld_package",
 ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textagent_gym.complexity import Complexity
+from textagent_gym.domains.textworld.inform import Fiction
 from textagent_gym.domains.textworld.generation.compile import compile_story
 from textagent_gym.domains.textworld.generation.draw import content_hash, draw
+from textagent_gym.domains.textworld.generation.fiction import tell_if_known
 from textagent_gym.domains.textworld.generation.goals import brief_goal
 from textagent_gym.domains.textworld.generation.measure import measure
 from textagent_gym.domains.textworld.logic import GameLogic
@@ -22,6 +24,7 @@ class BuiltGame:
     Attributes:
         story: bytes of the `.z8` file, the same on every machine.
         logic: facts that hold, and actions that can be done.
+        fiction: text of the game; `None` where only the compiled game has it.
         solution: a shortest way to win.
         complexity: measured difficulty.
         objective: goal as TextWorld words it, every step told.
@@ -31,6 +34,7 @@ class BuiltGame:
 
     story: bytes
     logic: GameLogic
+    fiction: Fiction | None
     solution: Solution
     complexity: Complexity
     objective: str
@@ -53,6 +57,7 @@ def build(spec: Spec, split: str, index: int) -> BuiltGame:
     return BuiltGame(
         story=compile_story(game),
         logic=measured.logic,
+        fiction=tell_if_known(game),
         solution=measured.solution,
         complexity=measured.complexity,
         objective=game.objective,

@@ -1,0 +1,18 @@
+"""A game of TextWorld as Inform 7 would run it, without Inform 7: its text, its world, its parser and its rules.
+
+    Fiction     everything that never changes: rooms, things, names, descriptions, quests
+    World       where things are, and in which state
+    Parser      from what is typed to an action
+    Rules       from an action to changes of the world, and words
+    Page        from words to a text with the right line breaks
+
+Nothing here knows of engines, stored games or TextWorld's package.
+"""
+
+from textagent_gym.domains.textworld.inform.fiction import Fiction
+from textagent_gym.domains.textworld.inform.page import Page
+from textagent_gym.domains.textworld.inform.parser import Command, Memory, NeedLine, Parser
+from textagent_gym.domains.textworld.inform.rules import Rules
+from textagent_gym.domains.textworld.inform.world import Moment, World
+
+__all__ = ["Command", "Fiction", "Memory", "Moment", "NeedLine", "Page", "Parser", "Rules", "World"]
