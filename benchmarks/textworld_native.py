@@ -71,60 +71,75 @@ KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("treasure_hunter", {"level": 28}),
 )
 
-GRAMMAR = (
-    "go {way}", "look", "inventory", "examine {a}", "take {a}", "drop {a}", "open {a}", "close {a}", "eat {a}",
-    "take {a} from {b}", "put {a} on {b}", "insert {a} into {b}", "lock {a} with {b}", "unlock {a} with {b}",
-)  # fmt: skip
-COOKING_GRAMMAR = (
-    "cook {a} with {b}", "slice {a} with {b}", "dice {a} with {b}", "chop {a} with {b}", "prepare meal", "drink {a}",
-)  # fmt: skip
-SYNONYMS = (
-    "{way}", "{w}", "walk {way}", "run {w}", "l", "i", "inv", "x {a}", "look at {a}", "check the {a}", "get {a}",
-    "pick up {a}", "pick the {a} up", "get the {a} from the {b}", "take the {a} off {b}", "discard {a}", "throw {a}",
-    "put down {a}", "put the {a} down", "put {a} onto the {b}", "put {a} in {b}", "drop {a} into {b}", "shut {a}",
-    "close the {a}", "unwrap {a}", "open {a} with {b}", "remove {a} from {b}", "put {a} inside {b}", "carry {a}",
-    "hold the {a}", "describe {a}", "read {a}", "look in {a}", "search {a}", "enter {a}", "go through {a}",
-    "drop my {a}", "take an {a}", "goal", "help", "wait", "z", "look inside the {b}", "throw {a} at {b}",
-    "insert the {a} in the {b}", "uncover {a}", "watch {a}", "leave", "exit", "cross {a}", "take that {a}",
-)  # fmt: skip
-OTHER_VERBS = (
-    "attack {a}", "break the {a}", "push {a}", "pull {a}", "turn {a}", "touch {a}", "smell", "smell {a}", "listen",
-    "listen to {a}", "taste {a}", "cut {a}", "burn {a}", "rub {a}", "clean {a}", "climb {a}", "buy {a}", "squeeze {a}",
-    "swing {a}", "wave", "wave {a}", "tie {a} to {b}", "set {a} to {b}", "switch on {a}", "switch {a} off", "turn on {a}",
-    "sleep", "think", "wake up", "jump", "sorry", "yes", "no", "kiss me", "kiss {a}", "ask {a} about {b}", "show {a} to me",
-    "give {a} to {b}", "give {a} to me", "tell me about {a}", "push {a} {way}", "push {a} to {b}", "look under {a}",
-    "look up {a} in {b}", "consult {a} about {b}", "wear {a}", "put on {a}", "take off {a}", "remove {a}", "stand on {a}",
-    "sit on {a}", "get in {a}", "get off {a}", "get up", "drink {a}", "answer {a} to me", "wake {a}", "examine {way}",
-    "take {way}", "drop {way}", "open {way}", "take me", "drop me", "eat me", "put me on {b}", "put {a} on me",
-    "insert {a} into {a}", "put {a} on {a}", "take me from {b}", "ask me for {a}", "throw {a} at me", "go", "enter",
-    "insert {a} into {way}", "put {a} on down", "lock {a} with {way}", "slice {a}", "chop {a} with {b}", "cook {a}",
-)  # fmt: skip
-PARSER = (
-    "take all", "drop all", "get everything", "take all from {b}", "put all on {b}", "insert all into {b}", "take it",
-    "x it", "drop it", "open it", "examine them", "take {a} and {b}", "drop {a} and {b}", "drop all but {a}", "take both",
-    "take {a1}", "x {a1}", "open {a1}", "unlock {a1} with {b1}", "lock {a} with {b1}", "take {a1} from {b1}", "take",
-    "drop", "open", "unlock", "lock {a}", "unlock {a}", "insert {a}", "put {a}", "take from {b}", "examine", "eat", "put",
-    "insert", "close", "go to {b}", "take two {a}", "take the other {a}", "take my {a}", "take a", "drop the", "{a}", "{a1}",
-    "{b}", "put it in {b}", "put {a} in it", "take some {a}", "examine all", "open all", "take all except {a} from {b}",
-    "put {a1} on {b1}", "insert {a1} into {b1}", "eat {a1}", "drop {a1}", "close {a1}", "give {a}", "show", "turn", "take his {a}",
-    "take one {a}", "pick up all", "pick up", "remove all from {b}", "throw all", "put all in {a}", "take each {a}", "ask", "tell",
-    "x me", "examine my {a}", "take it from {b}", "read about {a} in {b}", "look up", "take {a} {b}", "and", "the {a}", "all",
-)  # fmt: skip
-FREE = (
-    "I want to take the {a}", "Let me check the {a} first", "go to the {room}", "please open the {a}", "take a look at the {a}",
-    "use {a}", "use the {a} on the {b}", "open {a} using {b}", "move {way} to the {room}", "where am i", "what is in the {b}?",
-    "The next step is to go {way}", "> take {a}", "walk towards the {b}", "put the {a} back", "place {a} on {b}", "grab {a}",
-    "pick {a} from the {b}", "put {a} into the {b} carefully", "examine the contents of the {b}", "look around the {room}",
-    "take {a} with {b}", "return to {room}", "go back", "find {a}", "search for the {a}", "check inventory", "head {way}",
-    "look for {a} in the {b}", "open the door to the {way}", "go {way} through the door", "unlock the door with the {b}",
-    "cook the {a}", "first take the {a} and go {way}", "do nothing", "action: open {a}", "step 1", "ok", "done", "win the game",
-    "try to eat the {a} now", "drop everything except the {a}", "take the {a} and the {b}", "take {a} from inside the {b}",
-    "collect all the ingredients", "make the meal", "the answer is {a}", "hello", "tell me about the {a}", "continue", "finish",
-    "examine {a} closely", "open the {a} slowly and look inside", "turn the {a} on", "give the {a} to the player", "approach {b}",
-    "i will now take the {a} that is on the {b}", "close the {a} behind me", "put both {a} and {b} in the {a}", "get me the {a}",
-)  # fmt: skip
+
+def _forms(text: str) -> tuple[str, ...]:
+    """Forms of commands, separated by semicolons."""
+    return tuple(" ".join(form.split()) for form in text.split(";"))
+
+
+GRAMMAR = _forms("""
+    go {way}; look; inventory; examine {a}; take {a}; drop {a}; open {a}; close {a}; eat {a}; take {a} from {b};
+    put {a} on {b}; insert {a} into {b}; lock {a} with {b}; unlock {a} with {b}
+""")
+COOKING_GRAMMAR = _forms("""
+    cook {a} with {b}; slice {a} with {b}; dice {a} with {b}; chop {a} with {b}; prepare meal; drink {a}
+""")
+SYNONYMS = _forms("""
+    {way}; {w}; walk {way}; run {w}; l; i; inv; x {a}; look at {a}; check the {a}; get {a}; pick up {a};
+    pick the {a} up; get the {a} from the {b}; take the {a} off {b}; discard {a}; throw {a}; put down {a};
+    put the {a} down; put {a} onto the {b}; put {a} in {b}; drop {a} into {b}; shut {a}; close the {a}; unwrap {a};
+    open {a} with {b}; remove {a} from {b}; put {a} inside {b}; carry {a}; hold the {a}; describe {a}; read {a};
+    look in {a}; search {a}; enter {a}; go through {a}; drop my {a}; take an {a}; goal; help; wait; z;
+    look inside the {b}; throw {a} at {b}; insert the {a} in the {b}; uncover {a}; watch {a}; leave; exit; cross {a};
+    take that {a}
+""")
+OTHER_VERBS = _forms("""
+    attack {a}; break the {a}; push {a}; pull {a}; turn {a}; touch {a}; smell; smell {a}; listen; listen to {a};
+    taste {a}; cut {a}; burn {a}; rub {a}; clean {a}; climb {a}; buy {a}; squeeze {a}; swing {a}; wave; wave {a};
+    tie {a} to {b}; set {a} to {b}; switch on {a}; switch {a} off; turn on {a}; sleep; think; wake up; jump; sorry; yes;
+    no; kiss me; kiss {a}; ask {a} about {b}; show {a} to me; give {a} to {b}; give {a} to me; tell me about {a};
+    push {a} {way}; push {a} to {b}; look under {a}; look up {a} in {b}; consult {a} about {b}; wear {a}; put on {a};
+    take off {a}; remove {a}; stand on {a}; sit on {a}; get in {a}; get off {a}; get up; drink {a}; answer {a} to me;
+    wake {a}; examine {way}; take {way}; drop {way}; open {way}; take me; drop me; eat me; put me on {b}; put {a} on me;
+    insert {a} into {a}; put {a} on {a}; take me from {b}; ask me for {a}; throw {a} at me; go; enter;
+    insert {a} into {way}; put {a} on down; lock {a} with {way}; slice {a}; chop {a} with {b}; cook {a}
+""")
+PARSER = _forms("""
+    take all; drop all; get everything; take all from {b}; put all on {b}; insert all into {b}; take it; x it; drop it;
+    open it; examine them; take {a} and {b}; drop {a} and {b}; drop all but {a}; take both; take {a1}; x {a1};
+    open {a1}; unlock {a1} with {b1}; lock {a} with {b1}; take {a1} from {b1}; take; drop; open; unlock; lock {a};
+    unlock {a}; insert {a}; put {a}; take from {b}; examine; eat; put; insert; close; go to {b}; take two {a};
+    take the other {a}; take my {a}; take a; drop the; {a}; {a1}; {b}; put it in {b}; put {a} in it; take some {a};
+    examine all; open all; take all except {a} from {b}; put {a1} on {b1}; insert {a1} into {b1}; eat {a1}; drop {a1};
+    close {a1}; give {a}; show; turn; take his {a}; take one {a}; pick up all; pick up; remove all from {b}; throw all;
+    put all in {a}; take each {a}; ask; tell; x me; examine my {a}; take it from {b}; read about {a} in {b}; look up;
+    take {a} {b}; and; the {a}; all
+""")
+FREE = _forms("""
+    I want to take the {a}; Let me check the {a} first; go to the {room}; please open the {a}; take a look at the {a};
+    use {a}; use the {a} on the {b}; open {a} using {b}; move {way} to the {room}; where am i; what is in the {b}?;
+    The next step is to go {way}; > take {a}; walk towards the {b}; put the {a} back; place {a} on {b}; grab {a};
+    pick {a} from the {b}; put {a} into the {b} carefully; examine the contents of the {b}; look around the {room};
+    take {a} with {b}; return to {room}; go back; find {a}; search for the {a}; check inventory; head {way};
+    look for {a} in the {b}; open the door to the {way}; go {way} through the door; unlock the door with the {b};
+    cook the {a}; first take the {a} and go {way}; do nothing; action: open {a}; step 1; ok; done; win the game;
+    try to eat the {a} now; drop everything except the {a}; take the {a} and the {b}; take {a} from inside the {b};
+    collect all the ingredients; make the meal; the answer is {a}; hello; tell me about the {a}; continue; finish;
+    examine {a} closely; open the {a} slowly and look inside; turn the {a} on; give the {a} to the player; approach {b};
+    i will now take the {a} that is on the {b}; close the {a} behind me; put both {a} and {b} in the {a}; get me the {a}
+""")
 WAYS = ("north", "south", "east", "west")
-CLASSES = ("admissible", "solution", "grammar", "synonyms", "other verbs", "parser", "perturbed", "free text", "answers")
+CLASSES = (
+    "admissible",
+    "solution",
+    "grammar",
+    "synonyms",
+    "other verbs",
+    "parser",
+    "perturbed",
+    "free text",
+    "answers",
+)
 
 
 class Typist:
@@ -157,10 +172,8 @@ class Typist:
             return self._perturb(self._draw.choice((*listed, self._fill(self._draw.choice(self._grammar), seen))))
         if kind == "answers":
             return self._draw.choice((self._thing(seen), self._word(seen), "all", "the " + self._thing(seen), "none"))
-        forms = {
-            "grammar": self._grammar, "synonyms": SYNONYMS, "other verbs": OTHER_VERBS, "parser": PARSER, "free text": FREE,
-        }  # fmt: skip
-        return self._fill(self._draw.choice(forms[kind]), seen)
+        forms = {"synonyms": SYNONYMS, "other verbs": OTHER_VERBS, "parser": PARSER, "free text": FREE}
+        return self._fill(self._draw.choice(forms.get(kind, self._grammar)), seen)
 
     def _thing(self, seen: str) -> str:
         near = [thing for thing in self._things if thing in seen]
@@ -183,7 +196,9 @@ class Typist:
         if kind == 0:
             del words[at]
         elif kind == 1:
-            words.insert(at, self._draw.choice(("the", "a", "my", "please", "big", "all", "with", "from", "on", "it", "of")))
+            words.insert(
+                at, self._draw.choice(("the", "a", "my", "please", "big", "all", "with", "from", "on", "it", "of"))
+            )
         elif kind == 2:
             self._draw.shuffle(words)
         elif kind == 3:
@@ -192,7 +207,9 @@ class Typist:
             letter = self._draw.randrange(len(words[at]))
             words[at] = words[at][:letter] + self._draw.choice("aeiou ") + words[at][letter + 1 :]
         elif kind == 5:
-            words[0] = self._draw.choice(("take", "open", "put", "go", "eat", "examine", "insert", "unlock", "drop", "push"))
+            words[0] = self._draw.choice(
+                ("take", "open", "put", "go", "eat", "examine", "insert", "unlock", "drop", "push")
+            )
         else:
             words[at] = self._draw.choice(self._things)
         return " ".join(words) or "look"
@@ -212,11 +229,10 @@ def compare(spec: Spec, index: int, steps: int) -> dict[str, Any]:
     game = store.load(spec, "train", index)
     name = f"{spec.slug}/{index}"
     draw = random.Random(name)
-    reference, native, typist = ZMachine(), Native(), Typist(game, draw)
     played: Counter[str] = Counter()
     differing: Counter[str] = Counter()
     examples: list[list[str]] = []
-    for kind, command, there, here in _play(game, reference, native, typist, draw, steps):
+    for kind, command, there, here in _play(game, draw, steps):
         played[kind] += 1
         if there != here:
             differing[kind] += 1
@@ -226,10 +242,10 @@ def compare(spec: Spec, index: int, steps: int) -> dict[str, Any]:
 
 
 def _play(
-    game: StoredGame, reference: ZMachine, native: Native, typist: Typist, draw: random.Random, steps: int
+    game: StoredGame, draw: random.Random, steps: int
 ) -> Iterator[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]]:
     """Commands with their classes, and what each engine says and knows after them."""
-    logic = game.logic
+    logic, reference, native, typist = game.logic, ZMachine(), Native(), Typist(game, draw)
     assert logic is not None
     solution: list[str] = []
     seen = ""
@@ -242,7 +258,7 @@ def _play(
             solution = list(game.solution) if draw.random() < 0.5 else []
         state = reference.state
         assert state is not None
-        question = seen.rstrip().partition("\n>")[0].endswith("?") and " do you " in seen
+        question = seen.partition("\n>")[0].rstrip().endswith("?") and " do you " in seen
         kind = "answers" if question and draw.random() < 0.6 else draw.choice(CLASSES[:-1])
         if kind == "solution":
             kind = kind if solution else "admissible"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 
 from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.textworld.commands import UNKNOWN_VERB, admissible_commands, listed_commands, playable
-from textagent_gym.domains.textworld.engines import Engine, ZMachine
+from textagent_gym.domains.textworld.engines import ENGINES, Engine
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.milestones import MilestoneSearch
 from textagent_gym.domains.textworld.planner import Planner
@@ -119,11 +119,11 @@ class TextWorldEnv(TextEnv[Task]):
     def __init__(self, **options: Unpack[TextWorldOptions]) -> None:
         telling = TellingOptions.of(options)
         spec = make_spec(telling.game, **{name: value for name, value in options.items() if name != "game"})
-        self._games = FileTasks(spec) if isinstance(spec, FilesSpec) else TextWorldTasks(spec)
+        self._games = FileTasks(spec) if isinstance(spec, FilesSpec) else TextWorldTasks(spec, engine=telling.engine)
         super().__init__(self._games, **arguments_of(TextEnvKwargs, options))
         self.goal = telling.goal
         self._may_cook = telling.game in ("cooking", "simple", "files")
-        self._engine: Engine = ZMachine()
+        self._engine: Engine = ENGINES[telling.engine]()
         self._game: StoredGame
         self._milestones: MilestoneSearch | None = None
 

@@ -23,11 +23,14 @@ _LARGEST_SEED = 2**31 - 1  # TextWorld's own bound.
 
 @dataclass(frozen=True, kw_only=True)
 class TellingOptions(Options):
-    """Which kind of game is played, and how its goal is told. Neither changes a game."""
+    """Which kind of game is played, how its goal is told, and by what it is played. None of them changes a game."""
 
     game: Kind = knob("custom", "kind of game; each has knobs of its own")
     goal: Literal["detailed", "brief", "none"] = knob(
         "detailed", "detail of the goal: each step, what shall hold in the end, or nothing"
+    )
+    engine: Literal["reference", "native"] = knob(
+        "reference", "what plays the game: the compiled game, or its text and rules, which need no compiler"
     )
 
 
@@ -207,6 +210,7 @@ class TextWorldOptions(TextEnvKwargs, total=False):
 
     game: Kind
     goal: Literal["detailed", "brief", "none"]
+    engine: Literal["reference", "native"]
     rooms: int
     objects: int
     quest_length: int

@@ -1,7 +1,7 @@
 """Games on disk: built once, read in milliseconds, safe with many processes at once.
 
-    <cache>/textworld/v1-1.7.0/<slug>/<split>/<index>/game.z8     the story
-                                                     /game.json   logic, plan, goal, measured complexity, checksum
+    <cache>/textworld/v1-1.7.0/<slug>/<split>/<index>/game.z8     the story, if it was asked for
+                                                     /game.json   logic, text, plan, goal, measured complexity, checksum
 
 An entry is written to a temporary folder and renamed into place, so it is whole or absent. The cache is
 `$TEXTAGENT_CACHE`, or `textagent-gym` in the user's cache folder. Nothing outside it is ever written. It keeps the
@@ -46,7 +46,7 @@ class StoredGame:
     """A game ready to be played. Immutable and shared by everybody who plays it.
 
     Attributes:
-        story: path of the `.z8` file.
+        story: path of the `.z8` file, which is not there if nobody has asked for the compiled game.
         logic: `None` for a game of one's own without a `.json` file.
         fiction: text of the game; `None` where only the compiled game has it.
         planner: planner that knows the distance to the goal; `None` without a logic.
@@ -84,13 +84,19 @@ def _upstream_version() -> str:
         return "none"
 
 
-def load(spec: Spec, split: str, index: int) -> StoredGame:
+def load(spec: Spec, split: str, index: int, *, compiled: bool = True) -> StoredGame:
     """The game, from the cache or built now.
+
+    Args:
+        spec: what is asked for.
+        split: name of the split.
+        index: number of the game in the split.
+        compiled: whether its story is needed; without, the game is not compiled.
 
     Raises:
         InfeasibleDifficultyError, GenerationError, MissingDependencyError: it cannot be built.
     """
-    return _read_shared(_build_if_absent(spec, split, index))
+    return _read_shared(_build_if_absent(spec, split, index, compiled=compiled))
 
 
 def is_stored(spec: Spec, split: str, index: int) -> bool:
@@ -125,17 +131,17 @@ def _entry(spec: Spec, split: str, index: int) -> Path:
     return games_folder() / spec.slug.replace("/", "_") / split / str(index)
 
 
-def _build_if_absent(spec: Spec, split: str, index: int) -> Path:
+def _build_if_absent(spec: Spec, split: str, index: int, *, compiled: bool) -> Path:
     entry = _entry(spec, split, index)
-    if _whole(entry):
+    if _whole(entry, compiled=compiled):
         return entry
     with _locked(entry):
-        if not _whole(entry):  # Somebody else may have built it while we waited for the lock.
-            game = generation.build(spec, split, index)
+        if not _whole(entry, compiled=compiled):  # Somebody else may have built it while we waited for the lock.
+            game = generation.build(spec, split, index, compiled=compiled)
             record = {
                 "task": _name(entry),
                 "content": game.content,
-                "sha256": hashlib.sha256(game.story).hexdigest(),
+                "sha256": None if game.story is None else hashlib.sha256(game.story).hexdigest(),
                 "solution": [game.logic.actions.index(action) for action in game.solution.actions],
                 "complexity": game.complexity.to_dict(),
                 "objective": game.objective,
@@ -147,16 +153,15 @@ def _build_if_absent(spec: Spec, split: str, index: int) -> Path:
     return entry
 
 
-def _whole(entry: Path) -> bool:
+def _whole(entry: Path, *, compiled: bool) -> bool:
     """Whether an entry can be read; one that was damaged counts as absent and is built again."""
-    record = entry / "game.json"
-    if not record.is_file():
+    if not (entry / "game.json").is_file():
         return False
     try:
-        _read_shared(entry)
+        game = _read_shared(entry)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return False
-    return True
+    return not compiled or game.story.is_file()
 
 
 def _name(entry: Path) -> str:
@@ -182,11 +187,12 @@ def _drop_oldest(most: int) -> None:
         shutil.rmtree(entry, ignore_errors=True)
 
 
-def _write(entry: Path, story: bytes, record: str) -> None:
+def _write(entry: Path, story: bytes | None, record: str) -> None:
     if next(_written) % SWEEP == 0:
         _drop_oldest(_most_games() - 1)
     with _complaining(entry), whole_folder(entry, replace=True) as folder:
-        (folder / "game.z8").write_bytes(story)
+        if story is not None:
+            (folder / "game.z8").write_bytes(story)
         (folder / "game.json").write_text(record, encoding="utf-8")
 
 
@@ -220,7 +226,8 @@ def _locked(entry: Path) -> Iterator[None]:
 def _read_shared(entry: Path) -> StoredGame:
     story = entry / "game.z8"
     record: dict[str, Any] = json.loads((entry / "game.json").read_text(encoding="utf-8"))
-    if hashlib.sha256(story.read_bytes()).hexdigest() != record["sha256"] or record["task"] != _name(entry):
+    checksum = hashlib.sha256(story.read_bytes()).hexdigest() if record["sha256"] is not None else None
+    if checksum != record["sha256"] or record["task"] != _name(entry):
         raise ValueError(f"{story} is damaged")
     with suppress(OSError):  # In a read-only cache nothing is dropped either.
         os.utime(entry / "game.json")

@@ -15,13 +15,19 @@ _PREFIX = "TextWorld"
 
 
 class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
-    """The games that a spec asks for, kept in the cache. A game belongs to the split that its content hashes to."""
+    """The games that a spec asks for, kept in the cache. A game belongs to the split that its content hashes to.
+
+    Args:
+        spec: what is asked for.
+        engine: name of the engine that plays the games; "native" does without compiled games.
+    """
 
     prefix = _PREFIX
     version = generation.VERSION
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, *, engine: str = "reference") -> None:
         super().__init__(spec)
+        self._compiled = engine == "reference"
         self.splits = spec.splits
         self._repetition = RepetitionWatch(f"{_PREFIX}/{spec.slug}")
 
@@ -31,7 +37,7 @@ class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
         return generation.GUIDE_GAMES if split == GUIDE_SPLIT else None
 
     def _make(self, split: str, index: int) -> store.StoredGame:
-        game = store.load(self.spec, split, index)
+        game = store.load(self.spec, split, index, compiled=self._compiled)
         content = game.content
         if self.size(split) is None and content is not None:
             self._repetition.note(split, index, lambda: content)

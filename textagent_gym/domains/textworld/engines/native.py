@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
-from textagent_gym.domains.textworld.inform.fiction import Fiction
-from textagent_gym.domains.textworld.inform.page import Page
-from textagent_gym.domains.textworld.inform.parser import Memory, NeedLine, Parser
-from textagent_gym.domains.textworld.inform.rules import Rules
-from textagent_gym.domains.textworld.inform.world import Moment, World
+from textagent_gym.domains.textworld.inform import (
+    Fiction,
+    Memory,
+    Moment,
+    Page,
+    Parser,
+    UnansweredError,
+    World,
+    carry_out,
+    look_around,
+)
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.prose import LOST, WON
 from textagent_gym.domains.textworld.store import StoredGame
@@ -86,7 +92,7 @@ class Native(Engine):
         page.put("\n")
         page.say_part(self._fiction.objective)
         page.put("\n")
-        Rules(self._world, self._memory, page, traced=False).try_action("looking")
+        look_around(self._world, self._memory, page)
         page.prompt()
         return page.text + self._status()
 
@@ -103,35 +109,32 @@ class Native(Engine):
         score, turns = world.score, world.turns
         try:
             understood = parser.parse()
-        except NeedLine:
+        except UnansweredError:
             self._lines = (*self._lines, command)
-            page.put(parser.asked)
+            page.put(parser.reply)
             page.said = True
             page.prompt()
             return Reply(page.text + self._status(), 0, won=False, lost=False)
         self._lines = ()
         self._memory = memory
         if understood is None:
-            page.put(parser.asked)
+            page.put(parser.reply)
             page.said = True
             page.prompt()
             return Reply(page.text + self._status(), 0, won=False, lost=False)
         page.put(parser.note)
-        rules = Rules(world, memory, page)
-        rules.run(understood, parser.text)
+        events = carry_out(understood, parser.text, world, memory, page)
         if page.said:
             page.divide()
         self._end_turn(page)
-        self._follow(rules.events)
+        self._follow(events)
         if not world.ending:
             page.prompt()
             status = self._status()
         else:
             self._obituary(page)
             status = self._status(score, turns)
-        return Reply(
-            page.text + status, len(rules.events), won=world.ending == "won", lost=world.ending == "lost"
-        )
+        return Reply(page.text + status, len(events), won=world.ending == "won", lost=world.ending == "lost")
 
     def _end_turn(self, page: Page) -> None:
         """Follow the quests, count the turn, and tell of points, as every turn of the compiled game ends."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textagent_gym.complexity import Complexity
-from textagent_gym.domains.textworld.inform import Fiction
 from textagent_gym.domains.textworld.generation.compile import compile_story
 from textagent_gym.domains.textworld.generation.draw import content_hash, draw
 from textagent_gym.domains.textworld.generation.fiction import tell_if_known
 from textagent_gym.domains.textworld.generation.goals import brief_goal
 from textagent_gym.domains.textworld.generation.measure import measure
+from textagent_gym.domains.textworld.inform import Fiction
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Solution
 from textagent_gym.domains.textworld.specs import Spec
@@ -22,7 +22,7 @@ class BuiltGame:
     """A game that was kept, compiled.
 
     Attributes:
-        story: bytes of the `.z8` file, the same on every machine.
+        story: bytes of the `.z8` file, the same on every machine; `None` where the game was not compiled.
         logic: facts that hold, and actions that can be done.
         fiction: text of the game; `None` where only the compiled game has it.
         solution: a shortest way to win.
@@ -32,7 +32,7 @@ class BuiltGame:
         content: hash of the world and the goal, equal for games that differ in their descriptions at most.
     """
 
-    story: bytes
+    story: bytes | None
     logic: GameLogic
     fiction: Fiction | None
     solution: Solution
@@ -42,8 +42,14 @@ class BuiltGame:
     content: str
 
 
-def build(spec: Spec, split: str, index: int) -> BuiltGame:
+def build(spec: Spec, split: str, index: int, *, compiled: bool = True) -> BuiltGame:
     """The `index`-th game of a split of what `spec` asks for.
+
+    Args:
+        spec: what is asked for.
+        split: name of the split.
+        index: number of the game in the split.
+        compiled: whether the game is compiled, which takes most of the time.
 
     Raises:
         InfeasibleDifficultyError: no game of that difficulty was found.
@@ -54,10 +60,11 @@ def build(spec: Spec, split: str, index: int) -> BuiltGame:
     measured = measure(game)
     if measured.solution is None:
         raise GenerationError("TextWorld made a game for which no way to win was found.")
+    fiction = tell_if_known(game)
     return BuiltGame(
-        story=compile_story(game),
+        story=compile_story(game) if compiled or fiction is None else None,
         logic=measured.logic,
-        fiction=tell_if_known(game),
+        fiction=fiction,
         solution=measured.solution,
         complexity=measured.complexity,
         objective=game.objective,

@@ -169,9 +169,8 @@ class _Reader:
     def _contents(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         places: dict[int, list[int]] = {}
         for fact in self.facts:
-            if fact[0] in ("at", "in", "on") and fact[1] in self.numbers and fact[2] in self.numbers:
-                if self.game.infos.get(fact[2]) is None or self.game.infos[fact[2]].type != "RECIPE":
-                    places.setdefault(self.numbers[fact[2]], []).append(self.numbers[fact[1]])
+            if fact[0] in ("at", "in", "on") and self.kind_of.get(fact[2]) != "RECIPE":
+                places.setdefault(self.numbers[fact[2]], []).append(self.numbers[fact[1]])
         return tuple((holder, tuple(sorted(things))) for holder, things in sorted(places.items()))
 
     def _states(self) -> Iterable[Fact]:
@@ -181,8 +180,7 @@ class _Reader:
             yield "edible", self.numbers[name], 0
         for fact in sorted(self.facts):
             if len(fact) == 2 and fact[0] in _STATES and self.kind_of.get(fact[1]) != "ingredient":
-                if fact[1] in self.numbers:
-                    yield fact[0], self.numbers[fact[1]], 0
+                yield fact[0], self.numbers[fact[1]], 0
 
     def _capacity(self) -> int:
         slots = sum(1 for kind in self.kind_of.values() if kind == "slot")

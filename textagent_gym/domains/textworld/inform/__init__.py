@@ -3,7 +3,7 @@
     Fiction     everything that never changes: rooms, things, names, descriptions, quests
     World       where things are, and in which state
     Parser      from what is typed to an action
-    Rules       from an action to changes of the world, and words
+    carry_out   from an action to changes of the world, and words
     Page        from words to a text with the right line breaks
 
 Nothing here knows of engines, stored games or TextWorld's package.
@@ -11,8 +11,20 @@ Nothing here knows of engines, stored games or TextWorld's package.
 
 from textagent_gym.domains.textworld.inform.fiction import Fiction
 from textagent_gym.domains.textworld.inform.page import Page
-from textagent_gym.domains.textworld.inform.parser import Command, Memory, NeedLine, Parser
-from textagent_gym.domains.textworld.inform.rules import Rules
+from textagent_gym.domains.textworld.inform.parser import Command, Parser, UnansweredError
+from textagent_gym.domains.textworld.inform.reading import Memory
+from textagent_gym.domains.textworld.inform.rules import carry_out, look_around
 from textagent_gym.domains.textworld.inform.world import Moment, World
 
-__all__ = ["Command", "Fiction", "Memory", "Moment", "NeedLine", "Page", "Parser", "Rules", "World"]
+__all__ = [
+    "Command",
+    "Fiction",
+    "Memory",
+    "Moment",
+    "Page",
+    "Parser",
+    "UnansweredError",
+    "World",
+    "carry_out",
+    "look_around",
+]

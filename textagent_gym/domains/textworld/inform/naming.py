@@ -55,6 +55,21 @@ def indefinite(world: World, entity: int, action: str, *, listed: bool = False) 
     return f"{own or ('an' if plain[:1] in _VOWELS else 'a')} {plain}"
 
 
+def that(entity: int) -> str:
+    """The pronoun that stands for an entity: the player is "you", everything else "that"."""
+    return "you" if entity == PLAYER else "that"
+
+
+def that_is(entity: int) -> str:
+    """The pronoun with its verb, at the beginning of a sentence."""
+    return "You're" if entity == PLAYER else "That's"
+
+
+def it_is_not(entity: int) -> str:
+    """The pronoun with its verb, denied."""
+    return "you aren't" if entity == PLAYER else "it isn't"
+
+
 def joined(names: Sequence[str]) -> str:
     """Names in a row: "a, b and c".
 

@@ -70,9 +70,10 @@ class Grammar:
     prepositions: frozenset[str]
 
 
-_NOUN_PHRASES = frozenset(
-    ("noun", "held", "multi", "multiheld", "multiexcept", "multiinside", "creature", "direction", "device", "topic")
-)
+MULTIPLE = frozenset(("multi", "multiheld", "multiexcept", "multiinside"))
+"""Kinds of noun phrases that may mean several things."""
+
+_NOUN_PHRASES = MULTIPLE | {"noun", "held", "creature", "direction", "device", "topic"}
 
 # A paragraph for each verb: its synonyms, then a line for each sentence. Noun phrases are in capitals, words that will
 # do as well are joined by "/", and "<" marks a sentence whose second noun phrase is the action's first.
@@ -360,9 +361,15 @@ NOUN with/in/on/using NOUN > cooking
 _NOT_IN_COOKING = frozenset(("prune",))
 
 # Words of sentences about the program, which no player can say; the parser takes them for prepositions all the same.
-_PROGRAM_WORDS = frozenset("on off print state option description inventory score moves commands version player id".split())
-_PROGRAM_WORDS |= {dictionary_form("max_score"), dictionary_form("endofobject")}
-# Verbs about the program: they never reach a game, but an answer that begins with one is no noun.
+_PROGRAM_WORDS = """
+on off print state option description inventory score moves commands version player id max_score endofobject
+"""
+_PROGRAM_VERBS = """
+score quit q save restart restore verify version script transcript superbrief nouns pronouns notify print_state enable
+disable tw-extra-infos tw-trace-actions restrict tw-print
+"""
+PROGRAM_VERBS = frozenset(dictionary_form(verb) for verb in _PROGRAM_VERBS.split())
+"""Verbs about the program. They never reach a game as a command, but they are no answers to its questions."""
 
 
 @cache
@@ -375,7 +382,7 @@ def grammar(cooking: bool) -> Grammar:
     prepositions = {
         word for lines in sentences.values() for line in lines for token in line.tokens for word in token.words
     }
-    return Grammar(sentences, frozenset(prepositions | _PROGRAM_WORDS))
+    return Grammar(sentences, frozenset(prepositions | {dictionary_form(word) for word in _PROGRAM_WORDS.split()}))
 
 
 def _read(text: str) -> dict[str, tuple[Sentence, ...]]:

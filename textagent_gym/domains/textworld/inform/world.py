@@ -9,6 +9,9 @@ from textagent_gym.domains.textworld.inform.fiction import DIRECTIONS, FIRST_DIR
 NOWHERE = 0
 """The holder of what is out of play."""
 
+FIXED = frozenset(("door", "container", "supporter"))
+"""Kinds of what cannot be taken."""
+
 UNCUT, RAW = "uncut", "raw"
 """Food as nobody has touched it."""
 
@@ -116,7 +119,7 @@ class World:
 
     def is_within(self, entity: int, other: int) -> bool:
         """Whether an entity is in or on another one, or on what is in it, and so on."""
-        while entity != NOWHERE and entity != other:
+        while entity not in (NOWHERE, other):
             entity = self.holder[entity]
         return entity == other
 

@@ -1,0 +1,211 @@
+"""What is known of a command while it is read.
+
+Inform's parser keeps this in global variables, some of which outlive the sentence that is tried, or the noun phrase;
+what a command means depends on that, so it stands in one place here too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from textagent_gym.domains.textworld.inform.fiction import PLAYER
+from textagent_gym.domains.textworld.inform.problems import Problem
+from textagent_gym.domains.textworld.inform.vocabulary import Grammar, Sentence, Token, dictionary_form
+from textagent_gym.domains.textworld.inform.world import World
+
+MOST_LETTERS = 120  # Of a line; the compiled game's buffer has no more.
+_MOST_WORDS = 15  # Of a line, for the same reason.
+
+ALL = frozenset(("all", "each", "every", "everythin", "both"))
+"""Words for everything that is there."""
+
+CONNECTIVES = frozenset(("and", "but", "except"))
+"""Words between the names of a list."""
+
+UNSET = -1
+"""What a pronoun stands for that stands for nothing yet, and a second noun that is not known yet."""
+
+ALL_WANTED = 32_767
+"""The number of things that are meant by "all"."""
+
+_NAMES_OF_NUMBERS = """
+one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen twenty twenty-one twenty-two twenty-three twenty-four twenty-five twenty-six twenty-seven twenty-eight
+twenty-nine thirty
+"""
+NUMBERS = {dictionary_form(word): number for number, word in reversed([*enumerate(_NAMES_OF_NUMBERS.split(), start=1)])}
+"""Numbers by their words; of two words that the dictionary does not tell apart, the first counts."""
+_LARGEST_NUMBER = 10_000  # What any number of more than four digits counts as.
+_NO_NUMBER = -1000
+
+
+@dataclass
+class Memory:
+    """What is remembered from one command to the next.
+
+    Attributes:
+        it: what "it" stands for, or `UNSET`.
+        understood: parts of the last command that had too many words, as far as they were understood.
+    """
+
+    it: int = UNSET
+    understood: tuple[str | int | None, ...] = ()
+
+
+@dataclass
+class Description:
+    """What the words before a name say.
+
+    Attributes:
+        indefinite: whether anything will do that fits.
+        plural: whether several things are meant.
+        wanted: number of things that are meant; 0 where it is not said.
+        guessed: whether that number may be part of a name.
+        ambiguous: whether a word may be part of the name after all.
+        whose: requirements: "my", "that", "lit", "unlit", or the pronoun of an owner.
+        number_at: position of the number, or 0.
+    """
+
+    indefinite: bool = False
+    plural: bool = False
+    wanted: int = 0
+    guessed: bool = False
+    ambiguous: bool = False
+    whose: frozenset[str] = frozenset()
+    number_at: int = 0
+
+
+@dataclass
+class Reading:
+    """A command that is being read. Positions of words count from 1.
+
+    Attributes:
+        world: world in which it was typed; nothing in it is changed.
+        memory: what is remembered.
+        grammar: sentences that the game understands.
+        text: line as it was typed, with the answers to questions.
+        words: its words, as the dictionary knows them.
+        at: position of the next word.
+        verb: first word.
+        sentence: sentence that is tried; `None` for a direction alone.
+        action: action of the sentence.
+        index: part of the sentence that is tried.
+        lookahead: part after it.
+        pattern: what was understood of each part: a word, an entity, 0 for several, 1 for a topic.
+        inputs: nouns that were found.
+        count: number of them that belong to this sentence.
+        several: things that are meant where one noun means several.
+        several_as: kind of the noun phrase that means several.
+        second: second noun, if it could be told before the first was read; else `UNSET`.
+        inferred_from: first part that was taken for granted, or `None`.
+        silent: whether what is taken for granted is not told.
+        allows_plurals: whether numbers are read as numbers of things.
+        saw_list: whether a noun phrase of a sentence could mean several.
+        takes_all: 1 where "take all" may be read, 2 where "all" was.
+        described: what the words before the name say.
+        filter: only entities of this kind are meant: "direction", "device" or any.
+        matches: entities that fit the words equally well.
+        scores: points of each of them.
+        match_from: position where the name begins.
+        match_length: number of words of the name.
+        strategy: how choices are made: 0 for undecided, 1 together with the second noun, 2 alone.
+        seconds: what the second noun may be.
+        pronoun: pronoun that was read, and what it stands for.
+        told_pronoun: pronoun that the player is told of.
+        problem: what is wrong with the sentence.
+        worst: what is wrong with the sentence that came furthest.
+        counted: number of things that were found where more were wanted.
+        nothing_to: action for which nothing was found.
+    """
+
+    world: World
+    memory: Memory
+    grammar: Grammar
+    text: str = ""
+    words: list[str] = field(default_factory=list)
+    at: int = 1
+    verb: str = ""
+    sentence: Sentence | None = None
+    action: str = ""
+    index: int = 0
+    lookahead: Token | None = None
+    pattern: list[str | int | None] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=lambda: [0, 0])
+    count: int = 0
+    several: list[int] = field(default_factory=list)
+    several_as: str = ""
+    second: int = UNSET
+    inferred_from: int | None = None
+    silent: bool = False
+    allows_plurals: bool = True
+    saw_list: bool = False
+    takes_all: int = 0
+    described: Description = field(default_factory=Description)
+    filter: str = ""
+    matches: list[int] = field(default_factory=list)
+    scores: list[int] = field(default_factory=list)
+    match_from: int = 0
+    match_length: int = 0
+    strategy: int = 0
+    seconds: list[int] = field(default_factory=list)
+    pronoun: tuple[str | None, int] = (None, 0)
+    told_pronoun: tuple[str | None, int] = (None, 0)
+    problem: Problem = Problem.STUCK
+    worst: Problem = Problem.STUCK
+    counted: int = 0
+    nothing_to: str = ""
+    _starts: list[int] = field(default_factory=list)
+
+    def type(self, text: str) -> None:
+        """Read a line from its beginning."""
+        self.text = text[:MOST_LETTERS]
+        self.words, self._starts = [], []
+        at = 0
+        for word in self.text.split(" "):
+            if word and len(self.words) < _MOST_WORDS:
+                self.words.append(dictionary_form(word))
+                self._starts.append(at)
+            at += len(word) + 1
+
+    def insert(self, text: str, position: int) -> None:
+        """Put words before a word of the line."""
+        at = self._starts[position - 1]
+        self.type(f"{self.text[:at]}{text} {self.text[at:]}")
+
+    @property
+    def finished(self) -> bool:
+        """Whether every word has been read."""
+        return self.at > len(self.words)
+
+    def peek(self) -> str | None:
+        """The next word, which is not read yet."""
+        return self.words[self.at - 1] if 1 <= self.at <= len(self.words) else None
+
+    def next(self) -> str | None:
+        """The next word, or `None` past the last one; the position moves on in any case."""
+        self.at += 1
+        return self.words[self.at - 2] if 1 < self.at <= len(self.words) + 1 else None
+
+    def is_preposition(self, word: str | None) -> bool:
+        """Whether a word can stand after a verb in some sentence."""
+        return word is not None and word in self.grammar.prepositions
+
+    def number_at(self, position: int) -> int:
+        """The number that a word stands for; a negative one if it stands for none."""
+        word = self.words[position - 1]
+        if word in NUMBERS:
+            return NUMBERS[word]
+        digits = self.text[self._starts[position - 1] :].split(" ")[0]
+        if not digits.isdecimal():
+            return _NO_NUMBER
+        return _LARGEST_NUMBER if len(digits) > len("9999") else int(digits)
+
+    def notice(self, entity: int) -> None:
+        """Let "it" stand for an entity."""
+        if entity != PLAYER:
+            self.memory.it = entity
+
+    def note_part(self, part: str | int | None) -> None:
+        """Remember what was understood of the part of the sentence that is tried."""
+        self.pattern += [None] * (self.index + 1 - len(self.pattern))
+        self.pattern[self.index] = part

@@ -1,0 +1,223 @@
+"""One turn: actions run one inside another, and what they say goes to the page in Inform's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from textagent_gym.domains.textworld.inform import naming
+from textagent_gym.domains.textworld.inform.fiction import FIRST_DIRECTION, PLAYER
+from textagent_gym.domains.textworld.inform.page import Page
+from textagent_gym.domains.textworld.inform.reading import Memory
+from textagent_gym.domains.textworld.inform.requirements import (
+    CARRIED,
+    NEEDS_NOUN,
+    SECOND_CARRIED,
+    SECOND_TOUCHED,
+    TOUCHED,
+)
+from textagent_gym.domains.textworld.inform.templates import Listing, Name, Template
+from textagent_gym.domains.textworld.inform.world import FIXED, World
+
+Rule = Callable[["Turn", int, int], bool]
+"""What an action does: of a turn and two nouns (0 where there is none), whether it succeeded."""
+
+# How the trace of the compiled game words actions that are not worded by their names alone.
+_SECOND_NOUN = {
+    "removing": "from", "putting": "on", "inserting": "into", "locking": "with", "unlocking": "with",
+    "slicing": "with", "dicing": "with", "chopping": "with", "cooking": "with",
+}  # fmt: skip
+_EVENTS = {"drinking carried": "drinking carried thing"}
+
+
+class Turn:
+    """The actions of one turn.
+
+    Args:
+        world: world that they change.
+        memory: what the parser remembers; "it" stands for what was named last.
+        page: what they print on.
+        rules: what each action does.
+        text: line that was typed.
+        traced: whether the compiled game reports its actions, which has an effect on paragraphs.
+
+    Attributes:
+        events: actions that succeeded, as the compiled game's trace words them.
+        action: action that runs now.
+        several: whether the command means several things.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        memory: Memory,
+        page: Page,
+        rules: Mapping[str, Rule],
+        text: str = "",
+        *,
+        traced: bool = True,
+    ) -> None:
+        self.world = world
+        self.fiction = world.fiction
+        self.memory = memory
+        self.page = page
+        self.text = text
+        self.events: list[str] = []
+        self.action = ""
+        self.several = False
+        self._rules = rules
+        self._traced = traced
+        self._depth = 0
+
+    def try_action(self, action: str, noun: int = 0, second: int = 0, *, announced: int = 0) -> bool:
+        """Run an action; whether it succeeded.
+
+        Args:
+            action: its name.
+            noun: first noun, or 0.
+            second: second noun, or 0.
+            announced: thing to be named first, where the command means several; or 0.
+        """
+        page, outer = self.page, self.action
+        if not self.several:
+            page.divide()
+        self.action = action
+        nouns = self._supply(action, noun, second)
+        if nouns is None:
+            self.action = outer
+            return False
+        if page.said:
+            page.divide()
+        event = self._event(action, *nouns)
+        if self._traced:
+            page.clear()
+        self._depth += 1
+        done = self._run(action, *nouns, announced)
+        self._depth -= 1
+        page.said |= self._traced
+        if done and self._depth == 0:
+            self.events.append(event)
+        if not self.several:
+            page.divide()
+        self.action = outer
+        return done
+
+    def _supply(self, action: str, noun: int, second: int) -> tuple[int, int] | None:
+        """The nouns, with those that are missing; `None` if the action cannot run without."""
+        if noun == 0 and action in NEEDS_NOUN:
+            if action in ("smelling", "listening"):
+                return self.world.room, second
+            missing = "You'll have to say which compass direction to go in."
+            self.page.say(missing if action == "going" else "You must supply a noun.")
+            return None
+        if action == "removing" and second == 0:
+            holder = self.world.holder[noun]
+            if self.fiction.kinds[holder] in ("supporter", "container"):
+                return noun, holder
+            self.try_action("taking", noun)
+            self.page.say_part("")
+            return None
+        return noun, second
+
+    def _event(self, action: str, noun: int, second: int) -> str:
+        """An action in the words of the compiled game's trace, in lower case."""
+        words = [_EVENTS.get(action, action)]
+        for entity, before in ((noun, ""), (second, _SECOND_NOUN.get(action, ""))):
+            if entity >= FIRST_DIRECTION:
+                is_direction = self.fiction.kinds[entity] == "direction"
+                words += [before, self.fiction.names[entity] if is_direction else self.the(entity)]
+        return " ".join(word for word in words if word).lower()
+
+    def _run(self, action: str, noun: int, second: int, announced: int) -> bool:
+        """Run the rules of an action; whether it succeeded."""
+        if announced:
+            self.page.say_part(f"{self.name(announced)}: ")
+            self.page.run_on()
+            if announced != PLAYER:
+                self.memory.it = announced
+        before = self._rules.get(f"before {action}")
+        if before is not None and not before(self, noun, second):
+            return False
+        for entity, touched in ((noun, TOUCHED), (second, SECOND_TOUCHED)):
+            if action in touched and self.fiction.kinds[entity] == "direction":
+                return self.refuse("You must name something more substantial.")
+        for entity, carried in ((noun, CARRIED), (second, SECOND_CARRIED)):
+            if action in carried and entity >= FIRST_DIRECTION and self.world.holder[entity] != PLAYER:
+                return self.demand(entity)
+        return self._rules[action](self, noun, second)
+
+    def refuse(self, text: str) -> bool:
+        """Say why an action is not done."""
+        self.page.say(text)
+        return False
+
+    def report(self, text: str) -> bool:
+        """Say what was done."""
+        self.page.say(text)
+        return True
+
+    def carry_out(self, text: str) -> bool:
+        """Say something while an action is done, which is a paragraph of its own."""
+        self.page.say(text)
+        self.page.divide()
+        return True
+
+    def demand(self, thing: int) -> bool:
+        """Say that a thing must be taken first: TextWorld's games do not take it by themselves."""
+        if self.fiction.kinds[thing] in FIXED:
+            return self.refuse(f"The {self.name(thing)} is fixed in place.")
+        if thing != PLAYER:
+            self.memory.it = thing
+        return self.refuse(f"You need to take the {self.name(thing)} first.")
+
+    def name(self, entity: int) -> str:
+        """The name without an article."""
+        return naming.name(self.world, entity, self.action)
+
+    def the(self, entity: int) -> str:
+        """The name with "the"."""
+        return naming.definite(self.world, entity, self.action)
+
+    def capital_the(self, entity: int) -> str:
+        """The name with "The"."""
+        return naming.definite(self.world, entity, self.action, capital=True)
+
+    def listed(self, things: Sequence[int]) -> str:
+        """The things that are in or on something, in a row."""
+        return naming.joined([naming.indefinite(self.world, thing, self.action, listed=True) for thing in things])
+
+    def print_template(self, template: Template, described: int) -> str:
+        """A description as it reads now.
+
+        Args:
+            template: description.
+            described: entity that it describes.
+        """
+        printed: list[str] = []
+        for node in template:
+            if isinstance(node, str):
+                printed.append(node)
+            elif isinstance(node, Name):
+                printed.append(self.name(described))
+            elif isinstance(node, Listing):
+                printed.append(self._print_listing(node))
+            else:
+                for condition, part in node.parts:
+                    if all(self._test(test, entity or described) for test, entity in condition):
+                        printed.append(self.print_template(part, described))
+                        break
+        return "".join(printed)
+
+    def _print_listing(self, listing: Listing) -> str:
+        things = self.world.contents[listing.holder]
+        verb = f"{'is' if len(things) <= 1 else 'are'} " if listing.verb else ""
+        if listing.articles:
+            return verb + self.listed(things)
+        return verb + naming.joined([naming.name(self.world, thing, self.action, listed=True) for thing in things])
+
+    def _test(self, test: str, entity: int) -> bool:
+        world = self.world
+        if test in ("filled", "empty"):
+            return bool(world.contents[entity]) == (test == "filled")
+        if test == "closed":
+            return not world.is_open(entity)
+        return world.is_open(entity) if test == "open" else world.is_locked(entity)
