@@ -48,7 +48,7 @@ def _reporting(text: str, turn: Turn, noun: int, second: int) -> bool:
 
 
 def giving(turn: Turn, noun: int, second: int) -> bool:
-    return turn.refuse(f"You can't give {turn.the(noun)} to yourturn.")
+    return turn.refuse(f"You can't give {turn.the(noun)} to yourself.")
 
 
 def showing(turn: Turn, noun: int, second: int) -> bool:

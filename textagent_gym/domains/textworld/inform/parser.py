@@ -601,7 +601,7 @@ class Parser:
         if problem == Problem.TOO_FEW:
             words = {number: word for word, number in reversed(NUMBERS.items())}
             count = f"Only {words[reading.counted]}" if reading.counted else "None"
-            return f"{count} of those {'is' if reading.counted == 1 else 'are'} available."
+            return f"{count} of those {'is' if reading.counted <= 1 else 'are'} available."
         return SENTENCES[problem]
 
     def _nothing_in(self, holder: int) -> str:

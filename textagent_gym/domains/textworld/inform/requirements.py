@@ -15,9 +15,9 @@ SECOND_TOUCHED = SECOND_CARRIED | {"removing", "putting", "inserting", "giving",
 
 _TOUCHED = """
 taking, removing, dropping, putting, inserting, eating, entering, getting off, searching, consulting, locking,
-unlocking, switching on, switching off, opening, closing, taking off, waking, attacking, kissing, answering, telling, asking,
-asking for, touching, waving, pulling, pushing, turning, pushing to, squeezing, burning, smelling, listening, tasting,
-cutting, tying, drinking, swinging, rubbing, setting, buying, climbing
+unlocking, switching on, switching off, opening, closing, taking off, waking, attacking, kissing, answering,
+telling, asking, asking for, touching, waving, pulling, pushing, turning, pushing to, squeezing, burning,
+smelling, listening, tasting, cutting, tying, drinking, swinging, rubbing, setting, buying, climbing
 """
 TOUCHED = CARRIED | {" ".join(action.split()) for action in _TOUCHED.split(",")}
 """Actions whose noun must be something that can be touched."""
