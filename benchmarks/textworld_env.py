@@ -47,7 +47,7 @@ def main() -> None:
     import textworld
 
     table = Table(title="TextWorld, this suite beside plain TextWorld", header_style="bold")
-    for column in ("game", "information", "steps/s", "upstream", "ratio", "resets/s", "upstream", "ratio"):
+    for column in ("game", "information", "engine", "steps/s", "upstream", "ratio", "resets/s", "upstream", "ratio"):
         table.add_column(column)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -60,30 +60,38 @@ def main() -> None:
                 options.path = str(home / "game.z8")
                 story = textworld.generator.compile_game(game, options)
             for name, (requested, infos) in SETTINGS.items():
-                upstream = textworld.start(story, textworld.EnvInfos(**requested))
-                ours = gymnasium.make(
-                    "textagent/TextWorld-v0", game="files", path=str(home), infos=infos, max_turns=10**9
-                ).unwrapped
-                upstream.reset()
-                ours.reset(options={"task_index": 0})
                 commands = [COMMANDS[i % len(COMMANDS)] for i in range(STEPS)]
-                there, here = iter(commands), iter(commands)
+                upstream = textworld.start(story, textworld.EnvInfos(**requested))
+                upstream.reset()
+                there = iter(commands)
                 theirs = per_second(lambda u=upstream, c=there: u.step(next(c)), STEPS)
-                own = per_second(lambda o=ours, c=here: o.step(next(c)), STEPS)
                 their_resets = per_second(upstream.reset, RESETS)
-                own_resets = per_second(lambda o=ours: o.reset(options={"task_index": 0}), RESETS)
-                table.add_row(
-                    home.name,
-                    name,
-                    f"{own:,.0f}",
-                    f"{theirs:,.0f}",
-                    f"{own / theirs:.2f}",
-                    f"{own_resets:,.0f}",
-                    f"{their_resets:,.0f}",
-                    f"{own_resets / their_resets:.1f}",
-                )
                 upstream.close()
-                ours.close()
+                for engine in ("reference", "native"):
+                    ours = gymnasium.make(
+                        "textagent/TextWorld-v0",
+                        game="files",
+                        path=str(home),
+                        infos=infos,
+                        max_turns=10**9,
+                        engine=engine,
+                    ).unwrapped
+                    ours.reset(options={"task_index": 0})
+                    here = iter(commands)
+                    own = per_second(lambda o=ours, c=here: o.step(next(c)), STEPS)
+                    own_resets = per_second(lambda o=ours: o.reset(options={"task_index": 0}), RESETS)
+                    ours.close()
+                    table.add_row(
+                        home.name,
+                        name,
+                        engine,
+                        f"{own:,.0f}",
+                        f"{theirs:,.0f}",
+                        f"{own / theirs:.2f}",
+                        f"{own_resets:,.0f}",
+                        f"{their_resets:,.0f}",
+                        f"{own_resets / their_resets:.1f}",
+                    )
         Console().print(table)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         envs = [gymnasium.make("textagent/TextWorld-v0", game="files", path=str(home)).unwrapped for _ in range(50)]

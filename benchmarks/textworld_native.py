@@ -24,7 +24,7 @@ from rich.progress import track
 from textagent_gym.domains.textworld import store
 from textagent_gym.domains.textworld.commands import UNKNOWN_VERB, listed_commands, playable
 from textagent_gym.domains.textworld.engines import Native, ZMachine
-from textagent_gym.domains.textworld.specs import Spec, make_spec
+from textagent_gym.domains.textworld.specs import make_spec
 from textagent_gym.domains.textworld.store import StoredGame
 
 
@@ -215,19 +215,17 @@ class Typist:
         return " ".join(words) or "look"
 
 
-def compare(spec: Spec, index: int, steps: int) -> dict[str, Any]:
+def compare(name: str, game: StoredGame, steps: int) -> dict[str, Any]:
     """Play one game in both engines.
 
     Args:
-        spec: kind of game.
-        index: number of the game.
+        name: name of the game, from which the commands are drawn.
+        game: the game.
         steps: number of commands.
 
     Returns:
         the game's name, steps and differences by class, and the first differences.
     """
-    game = store.load(spec, "train", index)
-    name = f"{spec.slug}/{index}"
     draw = random.Random(name)
     played: Counter[str] = Counter()
     differing: Counter[str] = Counter()
@@ -298,7 +296,7 @@ def main() -> None:
     ]
     with open(config.out, "a", encoding="utf-8") as file:
         for spec, index in track(jobs, "Comparing"):
-            record = compare(spec, index, config.steps)
+            record = compare(f"{spec.slug}/{index}", store.load(spec, "train", index), config.steps)
             records[record["game"]] = record
             file.write(json.dumps(record) + "\n")
             file.flush()

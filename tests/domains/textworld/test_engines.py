@@ -11,11 +11,11 @@ import pytest
 
 from tests.domains.textworld.kinds import KINDS, UpstreamGame
 from textagent_gym.domains.textworld.commands import UNKNOWN_VERB, admissible_commands, listed_commands
-from textagent_gym.domains.textworld.engines import Engine, ZMachine
+from textagent_gym.domains.textworld.engines import Engine, Native, ZMachine
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 from textagent_gym.domains.textworld.store import StoredGame, load_file
 
-ENGINES = [ZMachine]
+ENGINES = [ZMachine, Native]
 SYNONYMS = ("n", "south", "look", "inventory", "x me", "wait", "take all", "close fridge", "eat apple", "dance")
 
 OpenGame = Callable[[Spec], StoredGame]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
 from textagent_gym.domains.textworld.inform import (
-    Fiction,
+    FINAL_ANSWER,
     Memory,
     Moment,
     Page,
@@ -14,10 +14,10 @@ from textagent_gym.domains.textworld.inform import (
     UnansweredError,
     World,
     carry_out,
+    end_turn,
     look_around,
 )
 from textagent_gym.domains.textworld.logic import GameLogic
-from textagent_gym.domains.textworld.prose import LOST, WON
 from textagent_gym.domains.textworld.store import StoredGame
 from textagent_gym.errors import GenerationError
 
@@ -66,7 +66,6 @@ class Native(Engine):
     """The engine that tells a game from its text; it needs no compiled game."""
 
     def __init__(self) -> None:
-        self._fiction: Fiction | None = None
         self._logic: GameLogic
         self._world: World
         self._memory = Memory()
@@ -77,110 +76,58 @@ class Native(Engine):
         """See `Engine`."""
         if game.fiction is None or game.logic is None:
             raise GenerationError(f"{game.story} has no .json file that describes it; play it with engine='reference'")
-        self._fiction, self._logic = game.fiction, game.logic
-        self._world = World(self._fiction)
+        self._logic = game.logic
+        self._world = World(game.fiction)
         self._memory = Memory()
         self._lines = ()
         self._state = game.logic.initial
         return self._opening()
 
     def _opening(self) -> str:
-        assert self._fiction is not None
         page = Page()
-        page.put("\n\n\n")
-        page.put(_BANNER)
-        page.put("\n")
-        page.say_part(self._fiction.objective)
+        page.put("\n\n\n" + _BANNER + "\n")
+        page.say_part(self._world.fiction.objective)
         page.put("\n")
         look_around(self._world, self._memory, page)
         page.prompt()
-        return page.text + self._status()
+        return page.text + self._status(self._world.score, self._world.turns)
 
     def step(self, command: str) -> Reply:
         """See `Engine`."""
-        assert self._fiction is not None
         world, page = self._world, Page()
         page.put("\n")
         if world.ending:
-            page.put("Please give one of the answers above.\n\n" + _FINAL_QUESTION)
-            return Reply(page.text + self._status(), 0, won=False, lost=False)
-        memory = Memory(self._memory.it, self._memory.understood)
-        parser = Parser(world, memory, (*self._lines, command))
+            page.put(FINAL_ANSWER)
+            return Reply(page.text + self._status(world.score, world.turns), 0, won=False, lost=False)
         score, turns = world.score, world.turns
+        events = self._turn(command, page)
+        if events is None:
+            page.prompt()
+            return Reply(page.text + self._status(score, turns), 0, won=False, lost=False)
+        ending = end_turn(world, page)
+        self._follow(events)
+        if not ending:
+            page.prompt()
+            score, turns = world.score, world.turns
+        return Reply(page.text + self._status(score, turns), len(events), won=ending == "won", lost=ending == "lost")
+
+    def _turn(self, command: str, page: Page) -> list[str] | None:
+        """Do what a command asks for: the actions that succeeded; `None` if it was not understood or must go on."""
+        memory = Memory(self._memory.it, self._memory.understood)
+        lines = (*self._lines, command)
+        parser = Parser(self._world, memory, lines)
         try:
             understood = parser.parse()
         except UnansweredError:
-            self._lines = (*self._lines, command)
-            page.put(parser.reply)
-            page.said = True
-            page.prompt()
-            return Reply(page.text + self._status(), 0, won=False, lost=False)
-        self._lines = ()
-        self._memory = memory
+            self._lines = lines
+            page.complain(parser.reply)
+            return None
+        self._lines, self._memory = (), memory
         if understood is None:
-            page.put(parser.reply)
-            page.said = True
-            page.prompt()
-            return Reply(page.text + self._status(), 0, won=False, lost=False)
+            page.complain(parser.reply)
+            return None
         page.put(parser.note)
-        events = carry_out(understood, parser.text, world, memory, page)
-        if page.said:
-            page.divide()
-        self._end_turn(page)
-        self._follow(events)
-        if not world.ending:
-            page.prompt()
-            status = self._status()
-        else:
-            self._obituary(page)
-            status = self._status(score, turns)
-        return Reply(page.text + status, len(events), won=world.ending == "won", lost=world.ending == "lost")
-
-    def _end_turn(self, page: Page) -> None:
-        """Follow the quests, count the turn, and tell of points, as every turn of the compiled game ends."""
-        world = self._world
-        assert self._fiction is not None
-        for index, goal in enumerate(self._fiction.goals):
-            if world.completed >> index & 1:
-                continue
-            if any(all(map(world.holds, condition)) for condition in goal.fails):
-                world.ending = "lost"
-                return
-            for condition in goal.wins:
-                if all(map(world.holds, condition)):
-                    world.score += goal.reward
-                    if not goal.repeatable:
-                        world.completed |= 1 << index
-                    break
-        page.said = True  # The compiled game reports its points and turns here, for TextWorld to read.
-        page.divide()
-        world.turns += 1
-        if world.score != world.notified:
-            change = world.score - world.notified
-            points = "point" if -1 <= change <= 1 else "points"
-            if change > 0:
-                page.say(f"Your score has just gone up by {_in_words(change)} {points}.")
-            else:
-                page.say(f"Your score changed by {_in_words(change)} {points}.")
-            world.notified = world.score
-        required = [index for index, goal in enumerate(self._fiction.goals) if goal.required]
-        if required and all(world.completed >> index & 1 for index in required):
-            world.ending = "won"
-
-    def _obituary(self, page: Page) -> None:
-        world = self._world
-        assert self._fiction is not None
-        words = WON if world.ending == "won" else LOST
-        if page.said:
-            page.divide()
-        page.put("\n")
-        page.put(" " * ((_SCREEN - len(words)) // 2 - 1) + words)
-        page.put("\n\n")
-        points = f"{world.score} out of a possible {self._fiction.highest_score}"
-        if self._fiction.highest_score == float("inf"):
-            points = f"a total of {world.score} point{'' if world.score == 1 else 's'}"
-        page.put(f"You scored {points}, in {world.turns} turn{'' if world.turns == 1 else 's'}.\n")
-        page.put("\n\n" + _FINAL_QUESTION)
+        return carry_out(understood, parser.text, self._world, memory, page)
 
     def _follow(self, events: list[str]) -> None:
         """Keep the facts in step with the story."""
@@ -189,11 +136,9 @@ class Native(Engine):
             action = logic.detect(self._state, event)
             self._state = logic.end_turn(self._state) if action is None else logic.apply(self._state, action)
 
-    def _status(self, score: int | None = None, turns: int | None = None) -> str:
-        world = self._world
-        assert self._fiction is not None
-        shown = f"{world.score if score is None else score}/{world.turns if turns is None else turns}"
-        return f"{' ' * _SCREEN}{self._fiction.names[world.room]}{shown}"
+    def _status(self, score: int, turns: int) -> str:
+        """The line at the edge of the screen, which the interpreter puts behind the text."""
+        return f"{' ' * _SCREEN}{self._world.fiction.names[self._world.room]}{score}/{turns}"
 
     @property
     def state(self) -> int | None:
@@ -219,13 +164,4 @@ class Native(Engine):
         self._lines = moment.lines
 
     def close(self) -> None:
-        """See `Engine`."""
-        self._fiction = None
-
-
-_FINAL_QUESTION = "Would you like to RESTART, RESTORE a saved game, QUIT or UNDO the last command?\n> "
-
-
-def _in_words(number: int) -> str:
-    words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return words[number] if 0 <= number < len(words) else str(number)
+        """See `Engine`; there is nothing to give back."""

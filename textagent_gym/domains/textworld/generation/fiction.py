@@ -21,7 +21,7 @@ from textagent_gym.domains.textworld.inform.fiction import (
     Goal,
     Ingredient,
 )
-from textagent_gym.domains.textworld.inform.templates import literal
+from textagent_gym.domains.textworld.inform.templates import literal, read_template
 from textagent_gym.domains.textworld.inform.world import COOKED, CUT
 from textagent_gym.errors import GenerationError
 
@@ -130,6 +130,8 @@ class _Reader:
         description = info.desc or ""
         if kind != "room":
             description = description.replace("\n", "[line break]")
+        described = self._numbered(description)
+        read_template(described)  # What it cannot read is found now, not while the game is played.
         heat = next((heat for base, heat in _HEAT.items() if self._is_a(info.type, base)), "") if self.cooking else ""
         traits = {fact[0] for fact in self.facts if len(fact) == 2 and fact[1] == name and fact[0] in _TRAITS}
         if self.cooking and kind == "food":
@@ -138,7 +140,7 @@ class _Reader:
             kind,
             own,
             tuple(unique),
-            self._numbered(description),
+            described,
             info.indefinite or "",
             heat,
             tuple(sorted(traits)),

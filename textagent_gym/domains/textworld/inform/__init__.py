@@ -4,11 +4,13 @@
     World       where things are, and in which state
     Parser      from what is typed to an action
     carry_out   from an action to changes of the world, and words
+    end_turn    from changes of the world to quests, points and the end of the game
     Page        from words to a text with the right line breaks
 
 Nothing here knows of engines, stored games or TextWorld's package.
 """
 
+from textagent_gym.domains.textworld.inform.endings import FINAL_ANSWER, end_turn
 from textagent_gym.domains.textworld.inform.fiction import Fiction
 from textagent_gym.domains.textworld.inform.page import Page
 from textagent_gym.domains.textworld.inform.parser import Command, Parser, UnansweredError
@@ -17,6 +19,7 @@ from textagent_gym.domains.textworld.inform.rules import carry_out, look_around
 from textagent_gym.domains.textworld.inform.world import Moment, World
 
 __all__ = [
+    "FINAL_ANSWER",
     "Command",
     "Fiction",
     "Memory",
@@ -26,5 +29,6 @@ __all__ = [
     "UnansweredError",
     "World",
     "carry_out",
+    "end_turn",
     "look_around",
 ]

@@ -47,6 +47,11 @@ class Page:
         self.said = True
         self._parts.append(text)
 
+    def complain(self, text: str) -> None:
+        """Say why a command is not understood, or ask for more; the text has its own line breaks."""
+        self._parts.append(text)
+        self.said = True
+
     def clear(self) -> None:
         """Forget what was said and how the last paragraph ended."""
         self.said = False

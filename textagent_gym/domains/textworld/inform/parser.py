@@ -459,7 +459,7 @@ class Parser:
         reading = self._reading
         if kind == "creature" and reading.problem == Problem.INANIMATE:
             return
-        if reading.problem == Problem.SEVERAL and reading.saw_list:
+        if reading.problem == Problem.SEVERAL and reading.saw_list and kind != "held":
             reading.problem = Problem.STUCK
         reading.problem = max(reading.problem, self._unseen())
 

@@ -1,0 +1,126 @@
+"""The native engine, against the compiled games, and what only it can do."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+from pathlib import Path
+
+import gymnasium
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.textworld_native import compare
+from tests.domains.textworld.kinds import KINDS, UpstreamGame
+from textagent_gym.domains.textworld import generation, store
+from textagent_gym.domains.textworld.engines import Native, ZMachine
+from textagent_gym.domains.textworld.inform import Fiction
+from textagent_gym.domains.textworld.specs import Spec, make_spec
+from textagent_gym.domains.textworld.store import StoredGame, load_file
+from textagent_gym.errors import GenerationError
+
+WORDS = (
+    *("take", "all", "but", "two", "the", "it", "a", "of", "from", "on", "with", "and", "my", "other", "eat", "drop"),
+    *("me", "2"),
+)
+
+
+@pytest.fixture(scope="session")
+def games(upstream_game: UpstreamGame) -> dict[str, StoredGame]:
+    """One game of each kind, compiled."""
+    return {spec.slug: load_file(Path(upstream_game(spec, 1)[1])) for spec in KINDS}
+
+
+@pytest.mark.parametrize("spec", KINDS, ids=lambda spec: spec.slug)
+def test_every_class_of_commands_is_answered_as_in_the_compiled_game(games: dict[str, StoredGame], spec: Spec) -> None:
+    record = compare(spec.slug, games[spec.slug], 120)
+    assert record["examples"] == []
+    assert sum(record["played"].values()) >= 120
+    assert len(record["played"]) > 6
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(slug=st.sampled_from([spec.slug for spec in KINDS]), seed=st.integers(0, 10**6))
+def test_other_commands_are_answered_as_in_the_compiled_game(
+    games: dict[str, StoredGame], slug: str, seed: int
+) -> None:
+    assert compare(f"{slug} {seed}", games[slug], 25)["examples"] == []
+
+
+@given(words=st.lists(st.sampled_from(WORDS), max_size=9))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_words_are_answered(games: dict[str, StoredGame], words: list[str]) -> None:
+    engine = Native()
+    engine.start(games[KINDS[1].slug])
+    assert engine.step(" ".join(words) or "look").text
+
+
+def test_a_question_is_answered_by_the_next_line_also_after_going_back(games: dict[str, StoredGame]) -> None:
+    game = games[KINDS[0].slug]
+    replies = []
+    for engine in (ZMachine(), Native()):
+        engine.start(game)
+        asked = engine.step("examine").text
+        assert "What do you want to examine?" in asked
+        moment = engine.snapshot()
+        engine.step("look")
+        engine.restore(moment)
+        replies.append((asked, engine.step("me").text))
+    assert replies[0] == replies[1]
+    assert "As good-looking as ever." in replies[1][1]
+
+
+def test_a_game_is_made_and_played_without_a_compiler_and_compiled_once_it_is_asked_for(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = make_spec("custom", rooms=1, objects=2, quest_length=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules[generation.build.__module__], "compile_story", lambda game: pytest.fail("compiled"))
+        env = gymnasium.make("textagent/TextWorld-v0", rooms=1, objects=2, quest_length=2, engine="native").unwrapped
+        env.reset(options={"task_index": 0})
+        for action in env.oracle():
+            *_, info = env.step(action)
+        assert info["success"]
+    assert not store.load(spec, "train", 0, compiled=False).story.exists()
+    assert store.load(spec, "train", 0).story.is_file()
+    assert store.load(spec, "train", 0, compiled=False).story.is_file()
+
+
+def test_an_environment_pickles_in_the_middle_of_an_episode(games: dict[str, StoredGame], cache: Path) -> None:
+    env = gymnasium.make("textagent/TextWorld-v0", rooms=2, objects=3, quest_length=4, engine="native").unwrapped
+    env.reset(options={"task_index": 0})
+    plan = env.oracle()
+    env.step(plan[0])
+    other = pickle.loads(pickle.dumps(env))
+    for action in ("look", *plan[1:]):
+        assert env.step(action)[:4] == other.step(action)[:4]
+
+
+@pytest.mark.parametrize("spec", KINDS, ids=lambda spec: spec.slug)
+def test_a_game_is_the_same_after_it_was_written_and_read(games: dict[str, StoredGame], spec: Spec) -> None:
+    fiction = games[spec.slug].fiction
+    assert fiction is not None
+    written = fiction.to_dict()
+    assert Fiction.from_dict(written) == fiction
+    with pytest.raises(ValueError, match="format 0"):
+        Fiction.from_dict({**written, "format": 0})
+
+
+def test_a_game_without_a_description_is_refused(games: dict[str, StoredGame]) -> None:
+    game = copy.copy(games[KINDS[0].slug])
+    object.__setattr__(game, "fiction", None)
+    with pytest.raises(GenerationError, match="engine='reference'"):
+        Native().start(game)
+
+
+def test_a_description_that_only_the_compiled_game_knows_is_refused(upstream_game: UpstreamGame) -> None:
+    game, _ = upstream_game(KINDS[0], 1)
+    changed = copy.deepcopy(game)
+    room = changed.world.rooms[0]
+    changed.infos[room.id].desc += "[one of]a[or]b[at random]"
+    assert generation.tell(game)
+    with pytest.raises(GenerationError, match="one of"):
+        generation.tell(changed)
+    assert generation.tell_if_known(changed) is None

@@ -1,0 +1,84 @@
+"""The end of a turn, and of a game: quests, points, and the last words."""
+
+from __future__ import annotations
+
+from textagent_gym.domains.textworld.inform.page import Page
+from textagent_gym.domains.textworld.inform.world import World
+from textagent_gym.domains.textworld.prose import LOST, WON
+
+FINAL_QUESTION = "Would you like to RESTART, RESTORE a saved game, QUIT or UNDO the last command?\n> "
+"""What a game asks that has ended."""
+
+FINAL_ANSWER = "Please give one of the answers above.\n\n" + FINAL_QUESTION
+"""What it says to everything from then on; its questions are no part of a world, see `commands`."""
+
+_CENTRE = 128  # Columns of the screen in whose middle the last words stand.
+_NUMBERS = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen twenty
+"""
+
+
+def end_turn(world: World, page: Page) -> str:
+    """Follow the quests, count the turn and tell of points, as the compiled game does at the end of every turn.
+
+    Args:
+        world: world that is changed.
+        page: what is printed.
+
+    Returns:
+        "won" or "lost" if the game has ended with this turn, otherwise "".
+    """
+    if page.said:
+        page.divide()
+    _follow_quests(world)
+    if not world.ending:
+        page.said = True  # The compiled game reports points and turns here, for TextWorld to read.
+        page.divide()
+        world.turns += 1
+        _tell_of_points(world, page)
+        required = [index for index, goal in enumerate(world.fiction.goals) if goal.required]
+        if required and all(world.completed >> index & 1 for index in required):
+            world.ending = "won"
+    if world.ending:
+        _print_ending(world, page)
+    return world.ending
+
+
+def _follow_quests(world: World) -> None:
+    for index, goal in enumerate(world.fiction.goals):
+        if world.completed >> index & 1:
+            continue
+        if any(all(map(world.holds, condition)) for condition in goal.fails):
+            world.ending = "lost"
+            return
+        if any(all(map(world.holds, condition)) for condition in goal.wins):
+            world.score += goal.reward
+            if not goal.repeatable:
+                world.completed |= 1 << index
+
+
+def _tell_of_points(world: World, page: Page) -> None:
+    change = world.score - world.notified
+    if change:
+        how = "has just gone up" if change > 0 else "changed"
+        page.say(f"Your score {how} by {_in_words(change)} {'point' if abs(change) == 1 else 'points'}.")
+        world.notified = world.score
+
+
+def _print_ending(world: World, page: Page) -> None:
+    words = WON if world.ending == "won" else LOST
+    if page.said:
+        page.divide()
+    points = f"{world.score} out of a possible {world.fiction.highest_score}"
+    if world.fiction.highest_score == float("inf"):
+        points = f"a total of {world.score} point{'' if world.score == 1 else 's'}"
+    turns = f"{world.turns} turn{'' if world.turns == 1 else 's'}"
+    page.put(f"\n{' ' * ((_CENTRE - len(words)) // 2 - 1)}{words}\n\n")
+    page.put(f"You scored {points}, in {turns}.\n\n\n{FINAL_QUESTION}")
+
+
+def _in_words(number: int) -> str:
+    words = _NUMBERS.split()
+    spoken = words[abs(number)] if abs(number) < len(words) else str(abs(number))
+    return spoken if number >= 0 else f"minus {spoken}"
