@@ -112,7 +112,7 @@ class Native(Engine):
         return Reply(page.text + self._status(score, turns), len(events), won=ending == "won", lost=ending == "lost")
 
     def _turn(self, command: str, page: Page) -> list[str] | None:
-        """Do what a command asks for: the actions that succeeded; `None` if it was not understood or must go on."""
+        """Do what a command asks for: the actions that succeeded; `None` if it means nothing, or asks for more."""
         memory = Memory(self._memory.it, self._memory.understood)
         lines = (*self._lines, command)
         parser = Parser(self._world, memory, lines)

@@ -1,4 +1,4 @@
-"""From a TextWorld game to the text of it: what the compiled game would print, and in which order.
+"""From a TextWorld game to its text: what the compiled game would print, and in which order.
 
 Kinds, places and states are read from the game's facts, as `textworld.generator.inform7` writes them into the source of
 the compiled game; entities are numbered as the compiler numbers them.

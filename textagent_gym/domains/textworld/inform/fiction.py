@@ -90,18 +90,18 @@ class Fiction:
 
     Attributes:
         entities: rooms and things, the first of which has the number `FIRST_ENTITY`.
-        exits: for every room, by direction, the room or door there: `(room, direction, destination)`.
-        doors: for every door, the two rooms that it joins.
-        contents: where things are at the beginning: `(holder, things in order)`.
+        exits: ways out of rooms: `(room, direction, room or door there)`.
+        doors: doors with the two rooms that they join.
+        contents: places of things at the beginning: `(holder, things in order)`.
         facts: what holds at the beginning and can change.
-        keys: for every lock with a key: `(door or container, key)`.
+        keys: locks that have a key: `(door or container, key)`.
         goals: quests in order.
         objective: goal of the game in words.
         capacity: number of things that the player can carry.
         cooking: whether the game has the rules of cooking.
         recipe: foods of the recipe, in order.
-        meal: what comes of it, or 0.
-        kitchen: where it is prepared, or 0.
+        meal: meal that the recipe makes, or 0.
+        kitchen: room in which the meal is prepared, or 0.
     """
 
     entities: tuple[Entity, ...]

@@ -22,8 +22,8 @@ def search(reading: Reading, one: str, other: str, kind: str) -> None:
 
     Args:
         reading: command that is read.
-        one: where to look first: "room", "player" or "compass".
-        other: where to look then.
+        one: place to look in first: "room", "player" or "compass".
+        other: place to look in then.
         kind: kind of the noun phrase.
     """
     reading.match_length, reading.matches, reading.match_from = 0, [], reading.at

@@ -66,12 +66,12 @@ class Page:
         self._state |= _CONTENT_EXPECTED
 
     def run_on(self) -> None:
-        """Go on in the same paragraph."""
+        """Continue the same paragraph."""
         self.said = False
         self._state |= _SKIP_BEFORE_PROMPT | _NO_SKIP_AFTER_ALL
 
     def run_on_after_heading(self) -> None:
-        """Go on in the same paragraph after the name of a room."""
+        """Continue the same paragraph after the name of a room."""
         self.said = False
         self._state |= _SKIP_BEFORE_PROMPT
 

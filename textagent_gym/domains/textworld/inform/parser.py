@@ -483,8 +483,8 @@ class Parser:
         """What the next words mean: an entity, 0 for nothing, `SEVERAL` for several that were added.
 
         Args:
-            one: where to look first: "room", "player" or "compass".
-            other: where to look then.
+            one: place to look in first: "room", "player" or "compass".
+            other: place to look in then.
             kind: kind of the noun phrase.
             ask: whether the player may be asked.
 

@@ -108,7 +108,7 @@ class Reading:
         scores: points of each of them.
         match_from: position where the name begins.
         match_length: number of words of the name.
-        strategy: how choices are made: 0 for undecided, 1 together with the second noun, 2 alone.
+        strategy: way in which choices are made: 0 for undecided, 1 together with the second noun, 2 alone.
         seconds: what the second noun may be.
         pronoun: pronoun that was read, and what it stands for.
         told_pronoun: pronoun that the player is told of.

@@ -33,7 +33,7 @@ class Token:
     Attributes:
         kind: "word", or what a noun phrase may be: "noun", "held", "multi", "multiheld", "multiexcept", "multiinside",
             "creature", "direction", "device"; "topic" for any words at all.
-        words: for a word, all that will do; the first is the one that is named where it is left out.
+        words: words that will do; the first is named where it is left out. Empty for a noun phrase.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class Grammar:
     """Every sentence that a game understands.
 
     Attributes:
-        sentences: by verb, in the order in which they are tried.
+        sentences: sentences of each verb, in the order in which they are tried.
         prepositions: words that stand in a sentence after its verb.
     """
 

@@ -39,8 +39,8 @@ class World:
     Attributes:
         fiction: what never changes.
         room: room in which the player is.
-        holder: for every number, what it is in, on or carried by; `NOWHERE` out of play.
-        contents: for every number, what is in it, on it or carried, in the order in which it is listed.
+        holder: place of each entity: what it is in, on or carried by; `NOWHERE` out of play.
+        contents: things in, on or with each entity, in the order in which they are listed.
         flags: what is "open", "locked", "edible", "needs_cooking", "cooked", "burned" or "consumed".
         cooking, cutting: how foods were cooked and cut, where they were.
         completed: bits of the quests that are completed.
@@ -147,7 +147,7 @@ class World:
             self.contents[holder] = (entity, *self.contents[holder])
 
     def enter(self, room: int) -> None:
-        """Move the player into a room, and with it the doors that lead out of it."""
+        """Move the player into a room, and the room's doors with the player."""
         self.move(PLAYER, room)
         self.room = room
         self.carry_doors()
