@@ -147,6 +147,11 @@ class Fiction:
         return ((),) * FIRST_DIRECTION + directions + ((),) + own
 
     @cached_property
+    def first_words(self) -> tuple[frozenset[str], ...]:
+        """Words with which the phrases of every number begin."""
+        return tuple(frozenset(phrase[0] for phrase in phrases if phrase) for phrases in self.phrases)
+
+    @cached_property
     def descriptions(self) -> tuple[Template, ...]:
         """Description of every room and thing, ready to be printed."""
         return tuple(read_template(entity.description) for entity in self.entities)

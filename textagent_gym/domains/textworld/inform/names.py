@@ -9,6 +9,7 @@ from textagent_gym.domains.textworld.inform.world import ALL_DIRECTIONS
 ME = frozenset(("me", "myself", "self"))
 """Words for the player."""
 
+_NAMELESS = ME | {"it"}  # Words that can mean anything, whatever it is called.
 _PLURALS = frozenset(("direction",))  # Words that the dictionary marks as plurals, as far as it compares them.
 
 
@@ -56,6 +57,11 @@ def _match(reading: Reading, entity: int) -> None:
     """Match the words from where the noun phrase begins with the names of an entity."""
     if reading.filter and (reading.filter == "device" or not is_direction(entity)):
         return
+    if not reading.described.indefinite and reading.match_from <= len(reading.words):
+        first = reading.words[reading.match_from - 1]
+        fiction = reading.world.fiction
+        if first not in fiction.first_words[entity] and first not in _NAMELESS and fiction.kinds[entity] != "food":
+            return
     if reading.match_from <= len(reading.words) and _is_pronoun_of(reading, entity, reading.match_from):
         _add(reading, entity, 1)
     reading.at = reading.match_from
