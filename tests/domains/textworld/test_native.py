@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import gymnasium
@@ -21,6 +22,7 @@ from textagent_gym.domains.textworld.specs import Spec, make_spec
 from textagent_gym.domains.textworld.store import StoredGame, load_file
 from textagent_gym.errors import GenerationError
 
+OpenGame = Callable[[Spec], StoredGame]
 WORDS = (
     *("take", "all", "but", "two", "the", "it", "a", "of", "from", "on", "with", "and", "my", "other", "eat", "drop"),
     *("me", "2"),
@@ -28,37 +30,35 @@ WORDS = (
 
 
 @pytest.fixture(scope="session")
-def games(upstream_game: UpstreamGame) -> dict[str, StoredGame]:
-    """One game of each kind, compiled."""
-    return {spec.slug: load_file(Path(upstream_game(spec, 1)[1])) for spec in KINDS}
+def games(upstream_game: UpstreamGame) -> OpenGame:
+    """The game of a kind, compiled."""
+    return lambda spec: load_file(Path(upstream_game(spec, 1)[1]))
 
 
 @pytest.mark.parametrize("spec", KINDS, ids=lambda spec: spec.slug)
-def test_every_class_of_commands_is_answered_as_in_the_compiled_game(games: dict[str, StoredGame], spec: Spec) -> None:
-    record = compare(spec.slug, games[spec.slug], 120)
+def test_every_class_of_commands_is_answered_as_in_the_compiled_game(games: OpenGame, spec: Spec) -> None:
+    record = compare(spec.slug, games(spec), 120)
     assert record["examples"] == []
     assert sum(record["played"].values()) >= 120
     assert len(record["played"]) > 6
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(slug=st.sampled_from([spec.slug for spec in KINDS]), seed=st.integers(0, 10**6))
-def test_other_commands_are_answered_as_in_the_compiled_game(
-    games: dict[str, StoredGame], slug: str, seed: int
-) -> None:
-    assert compare(f"{slug} {seed}", games[slug], 25)["examples"] == []
+@given(spec=st.sampled_from(KINDS), seed=st.integers(0, 10**6))
+def test_other_commands_are_answered_as_in_the_compiled_game(games: OpenGame, spec: Spec, seed: int) -> None:
+    assert compare(f"{spec.slug} {seed}", games(spec), 25)["examples"] == []
 
 
 @given(words=st.lists(st.sampled_from(WORDS), max_size=9))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_words_are_answered(games: dict[str, StoredGame], words: list[str]) -> None:
+def test_any_words_are_answered(games: OpenGame, words: list[str]) -> None:
     engine = Native()
-    engine.start(games[KINDS[1].slug])
+    engine.start(games(KINDS[1]))
     assert engine.step(" ".join(words) or "look").text
 
 
-def test_a_question_is_answered_by_the_next_line_also_after_going_back(games: dict[str, StoredGame]) -> None:
-    game = games[KINDS[0].slug]
+def test_a_question_is_answered_by_the_next_line_also_after_going_back(games: OpenGame) -> None:
+    game = games(KINDS[0])
     replies = []
     for engine in (ZMachine(), Native()):
         engine.start(game)
@@ -88,7 +88,7 @@ def test_a_game_is_made_and_played_without_a_compiler_and_compiled_once_it_is_as
     assert store.load(spec, "train", 0, compiled=False).story.is_file()
 
 
-def test_an_environment_pickles_in_the_middle_of_an_episode(games: dict[str, StoredGame], cache: Path) -> None:
+def test_an_environment_pickles_in_the_middle_of_an_episode(cache: Path) -> None:
     env = gymnasium.make("textagent/TextWorld-v0", rooms=2, objects=3, quest_length=4, engine="native").unwrapped
     env.reset(options={"task_index": 0})
     plan = env.oracle()
@@ -99,8 +99,8 @@ def test_an_environment_pickles_in_the_middle_of_an_episode(games: dict[str, Sto
 
 
 @pytest.mark.parametrize("spec", KINDS, ids=lambda spec: spec.slug)
-def test_a_game_is_the_same_after_it_was_written_and_read(games: dict[str, StoredGame], spec: Spec) -> None:
-    fiction = games[spec.slug].fiction
+def test_a_game_is_the_same_after_it_was_written_and_read(games: OpenGame, spec: Spec) -> None:
+    fiction = games(spec).fiction
     assert fiction is not None
     written = fiction.to_dict()
     assert Fiction.from_dict(written) == fiction
@@ -108,8 +108,8 @@ def test_a_game_is_the_same_after_it_was_written_and_read(games: dict[str, Store
         Fiction.from_dict({**written, "format": 0})
 
 
-def test_a_game_without_a_description_is_refused(games: dict[str, StoredGame]) -> None:
-    game = copy.copy(games[KINDS[0].slug])
+def test_a_game_without_a_description_is_refused(games: OpenGame) -> None:
+    game = copy.copy(games(KINDS[0]))
     object.__setattr__(game, "fiction", None)
     with pytest.raises(GenerationError, match="engine='reference'"):
         Native().start(game)

@@ -163,7 +163,8 @@ def _find_seconds(reading: Reading) -> bool:
     index = reading.index + 1
     while index < len(tokens) and tokens[index].kind == "word":
         index += 1
-    if index >= len(tokens) or tokens[index].kind in ("topic", "direction", "device"):
+    kind = tokens[index].kind if index < len(tokens) else ""  # Words that are left over count as a noun too.
+    if kind in ("topic", "direction", "device"):
         return False
     at = reading.at
     while not reading.finished and (reading.is_preposition(reading.peek()) or reading.peek() in ALL):
@@ -175,7 +176,7 @@ def _find_seconds(reading: Reading) -> bool:
         reading.described = described
         saved = reading.match_length, reading.filter, reading.match_from, reading.matches
         reading.filter = ""
-        search(reading, "player", "room", tokens[index].kind)
+        search(reading, "player", "room", kind)
         reading.seconds = reading.matches
         reading.match_length, reading.filter, reading.match_from, reading.matches = saved
     reading.at = at
