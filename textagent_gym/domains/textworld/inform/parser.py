@@ -534,7 +534,7 @@ class Parser:
             if kind in MULTIPLE:
                 reading.several += reading.matches
                 return SEVERAL
-            self.reply = "Sorry, you can only have one item here. Which exactly?\n"
+            self.reply = "Sorry, you can only have one item here. Which exactly?"
         if self._is_verb(first):
             reading.type(answer)
         else:
