@@ -121,9 +121,9 @@ class _Reader:
             kind = "idea"
         elif not any(self._is_a(info.type, base) for base in _KINDS):
             raise GenerationError(f"the game has things of the kind {info.type!r}, which only the compiled game knows")
-        own = info.name or ""
-        words = own.split()
-        phrases = [*(info.synonyms or ()), *([own] if own else [])]
+        printed = info.name or ""
+        words = printed.split()
+        phrases = [*(info.synonyms or ()), *([printed] if printed else [])]
         if len(words) > 1:
             phrases += [word for word in words if word.lower() not in _UNSPOKEN]
         unique = sorted(dict.fromkeys(phrases), key=lambda phrase: -len(phrase.split()))
@@ -138,7 +138,7 @@ class _Reader:
             traits |= {"cookable", "cuttable"}
         return Entity(
             kind,
-            own,
+            printed,
             tuple(unique),
             described,
             info.indefinite or "",
@@ -193,11 +193,11 @@ class _Reader:
         included = {fact[1] for fact in self.facts if fact[0] == "in" and self.kind_of.get(fact[2]) == "RECIPE"}
         for thing in self.game.world.objects:
             if thing.id in included:
-                own = {fact[0] for fact in self.facts if fact[1:] == (thing.id,)}
+                states = {fact[0] for fact in self.facts if fact[1:] == (thing.id,)}
                 yield Ingredient(
                     self.numbers[base[thing.id]],
-                    next((state for state in COOKED if state in own), COOKED[0]),
-                    next((state for state in CUT if state in own), CUT[0]),
+                    next((state for state in COOKED if state in states), COOKED[0]),
+                    next((state for state in CUT if state in states), CUT[0]),
                 )
 
     def _partner(self, name: str, place: int) -> int:

@@ -17,7 +17,7 @@ _VERY_UNLIKELY, _POSSIBLE, _LIKELY, _VERY_LIKELY = 0, 2, 3, 4
 
 # Points of a match; only what decides between things that a game of TextWorld can have.
 _GOOD, _LIKELIHOOD, _VISIBLE, _BEST_PLACE, _NEXT_PLACE, _OTHER_PLACE = 1000, 1000, 105, 60, 40, 20
-_NO_SCENERY = 10
+_NO_SCENERY = 10  # Inform's points of everything but directions.
 
 
 def choose(reading: Reading, kind: str) -> int:
@@ -70,10 +70,10 @@ def _choose_several(reading: Reading, kind: str) -> int:
     if kind not in MULTIPLE:
         reading.problem = Problem.SEVERAL
         return NONE
-    wanted, found = reading.described.wanted, 0
+    wanted, count = reading.described.wanted, 0
     by_score = sorted(range(len(reading.matches)), key=lambda place: -reading.scores[place])
     for entity in (reading.matches[place] for place in by_score):
-        if found >= wanted:
+        if count >= wanted:
             break
         included = all_includes(reading, entity)
         if included is None:
@@ -83,9 +83,9 @@ def _choose_several(reading: Reading, kind: str) -> int:
             included = entity != PLAYER and (held or not must_be_held) and not (held and must_be_free)
         if included:
             reading.several.append(entity)
-            found += 1
-    if found < wanted < ALL_WANTED:
-        reading.problem, reading.counted = Problem.TOO_FEW, found
+            count += 1
+    if count < wanted < ALL_WANTED:
+        reading.problem, reading.counted = Problem.TOO_FEW, count
         return NONE
     reading.several_as = kind
     return SEVERAL
@@ -169,8 +169,8 @@ def _find_seconds(reading: Reading) -> bool:
     at = reading.at
     while not reading.finished and (reading.is_preposition(reading.peek()) or reading.peek() in ALL):
         reading.at += 1
-    found = not reading.finished
-    if found:
+    has_words = not reading.finished
+    if has_words:
         described = reading.described
         read_description(reading)
         reading.described = described
@@ -180,7 +180,7 @@ def _find_seconds(reading: Reading) -> bool:
         reading.seconds = reading.matches
         reading.match_length, reading.filter, reading.match_from, reading.matches = saved
     reading.at = at
-    return found
+    return has_words
 
 
 def _likely(reading: Reading, one: int, other: int) -> int:

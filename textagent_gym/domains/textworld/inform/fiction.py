@@ -136,7 +136,7 @@ class Fiction:
     @cached_property
     def phrases(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
         """What every number may be called, in dictionary words, in the order in which it is tried."""
-        own = tuple(
+        things = tuple(
             tuple(tuple(dictionary_form(word) for word in phrase.split()) for phrase in entity.phrases)
             for entity in self.entities
         )
@@ -144,7 +144,7 @@ class Fiction:
             tuple((dictionary_form(word),) for word in (name, "directions", short))
             for name, short in zip(DIRECTIONS, _ABBREVIATIONS, strict=True)
         )
-        return ((),) * FIRST_DIRECTION + directions + ((),) + own
+        return ((),) * FIRST_DIRECTION + directions + ((),) + things
 
     @cached_property
     def first_words(self) -> tuple[frozenset[str], ...]:

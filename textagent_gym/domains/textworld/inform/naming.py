@@ -51,8 +51,8 @@ def indefinite(world: World, entity: int, action: str, *, listed: bool = False) 
     plain = name(world, entity, action, listed=listed)
     if world.fiction.kinds[entity] in ("door", "player"):
         return plain
-    own = world.fiction[entity].article if entity > PLAYER else ""
-    return f"{own or ('an' if plain[:1] in _VOWELS else 'a')} {plain}"
+    article = world.fiction[entity].article if entity > PLAYER else ""
+    return f"{article or ('an' if plain[:1] in _VOWELS else 'a')} {plain}"
 
 
 def that(entity: int) -> str:

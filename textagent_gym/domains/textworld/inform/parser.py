@@ -141,12 +141,12 @@ class Parser:
         reading.at, reading.described.indefinite, reading.filter = 1, False, ""
         reading.sentence, reading.action, reading.count, reading.second = None, "going", 0, UNSET
         reading.index = 0
-        found = self._find("compass", "", "")
-        if not is_direction(found):
+        meant = self._find("compass", "", "")
+        if not is_direction(meant):
             raise MeaninglessError(Problem.VERB)
         if not reading.finished:
             raise MeaninglessError(Problem.TOO_LONG)
-        return Command("going", (found,), ())
+        return Command("going", (meant,), ())
 
     # Sentences.
 
@@ -221,10 +221,10 @@ class Parser:
         if index < len(tokens) and tokens[index].kind == "noun":
             read_description(reading)
             reading.count, reading.inputs[0], reading.index = 1, 0, index
-            found = self._find("room", "player", "noun", ask=False)
+            meant = self._find("room", "player", "noun", ask=False)
             reading.count = 0
-            if found >= FIRST_DIRECTION:
-                reading.second = found
+            if meant >= FIRST_DIRECTION:
+                reading.second = meant
         return True
 
     def _complete(self, sentence: Sentence) -> Command | None:
@@ -286,17 +286,17 @@ class Parser:
         kind = token.kind
         if kind in ("direction", "device"):
             reading.filter, kind = kind, "noun"
-        found = self._read_nouns(kind)
-        if found is None:
+        meant = self._read_nouns(kind)
+        if meant is None:
             return False
-        self._add_input(found)
+        self._add_input(meant)
         return True
 
-    def _add_input(self, found: int) -> None:
+    def _add_input(self, meant: int) -> None:
         reading = self._reading
-        reading.inputs[reading.count] = found
+        reading.inputs[reading.count] = meant
         reading.count += 1
-        reading.note_part(found)
+        reading.note_part(meant)
 
     def _fits_word(self, token: Token) -> bool:
         reading = self._reading
@@ -340,19 +340,19 @@ class Parser:
         several, adding, single = False, True, 0
         while True:
             before = len(reading.several)
-            found = self._read_noun(kind)
-            if found is None:
+            meant = self._read_noun(kind)
+            if meant is None:
                 return None
-            if found == SEVERAL and several:
+            if meant == SEVERAL and several:
                 added, reading.several = reading.several[before:], reading.several[:before]
                 for thing in added:
                     self._combine(thing, adding)
-            elif found == SEVERAL:
+            elif meant == SEVERAL:
                 several = True
             elif several:
-                self._combine(found, adding)
+                self._combine(meant, adding)
             else:
-                single = found
+                single = meant
             reading.at = reading.match_from + reading.match_length
             if reading.peek() not in CONNECTIVES:
                 break
@@ -401,9 +401,9 @@ class Parser:
         wanted = 0
         read_description(reading)
         while True:
-            found = self._find_noun(kind)
-            if found:
-                return found
+            meant = self._find_noun(kind)
+            if meant:
+                return meant
             if reading.described.ambiguous:
                 # A word before the name may be part of it.
                 reading.described = Description()
@@ -438,21 +438,21 @@ class Parser:
         reading = self._reading
         if kind == "held":
             return self._find("player", "room", kind)
-        found = self._find("room", "player", kind)
-        if reading.described.wanted == ALL_WANTED and found == 0 and not reading.matches:
-            found = SEVERAL
+        meant = self._find("room", "player", kind)
+        if reading.described.wanted == ALL_WANTED and meant == 0 and not reading.matches:
+            meant = SEVERAL
         if kind in MULTIPLE and not reading.saw_list:
             if reading.worst == Problem.SEVERAL:
                 reading.worst = Problem.STUCK
             reading.saw_list = True
-        if found >= FIRST_DIRECTION:
+        if meant >= FIRST_DIRECTION:
             if reading.match_length == 0 and reading.described.ambiguous:
                 return 0
-            if kind == "creature" and found != PLAYER:
+            if kind == "creature" and meant != PLAYER:
                 reading.problem = Problem.INANIMATE
                 reading.described.ambiguous = False
                 return 0
-        return found
+        return meant
 
     def _note_problem(self, kind: str) -> None:
         """Remember why the next words mean nothing; the position is past the word that did not fit."""
@@ -572,18 +572,18 @@ class Parser:
         return " ".join((verb, *self._said(reading.pattern[: reading.index])))
 
     def _said(self, pattern: Sequence[str | int | None]) -> list[str]:
-        said = []
+        spoken = []
         for part in pattern:
             if isinstance(part, str):
-                said.append(part)
+                spoken.append(part)
             elif part == _SEVERAL_THINGS:
-                said.append("those things")
+                spoken.append("those things")
             elif part == _TOPIC:
-                said.append("that")
+                spoken.append("that")
             elif part is not None:
                 names = self._world.fiction.names
-                said.append(names[part] if is_direction(part) else definite(self._world, part, ""))
-        return said
+                spoken.append(names[part] if is_direction(part) else definite(self._world, part, ""))
+        return spoken
 
     def _complaint(self, problem: Problem) -> str:
         reading = self._reading
