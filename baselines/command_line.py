@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import gymnasium
 import tyro
 
-from baselines.config import RolloutConfig, TrainerConfig
-from baselines.method import Method
-from baselines.recipe import RecipeError, read_recipe
-from baselines.run_folder import RunFolderError
+from baselines.credit.method import Method
+from baselines.settings.config import RolloutConfig, TrainerConfig
+from baselines.settings.recipe import RecipeError, read_recipe
+from baselines.settings.run_folder import RunFolderError
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.knobs import read_settings
 from textagent_gym.registration import full_id
@@ -44,7 +44,7 @@ def train_with(method: Callable[[Any], Method]) -> Callable[..., Path]:
 
     def run(config: Any, log: LogFunction | None = None) -> Path:
         """Train on `config.env` and return the folder of the policy."""
-        from baselines.trainer import train
+        from baselines.training.trainer import train
 
         return train(config, method(config), log)
 
@@ -54,7 +54,7 @@ def train_with(method: Callable[[Any], Method]) -> Callable[..., Path]:
 def run_from_terminal(config: type[Any], run: Callable[[Any, LogFunction], Path]) -> None:
     """Read a configuration from the command line, train with it and print a line of metrics per iteration."""
     let_waiting_threads_sleep()
-    from baselines.advantages import GroupTooSmallError
+    from baselines.credit.advantages import GroupTooSmallError
 
     try:
         settings = read_config(config, sys.argv[1:], f"python -m baselines.{Path(sys.argv[0]).stem}")

@@ -39,16 +39,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baselines.command_line import LogFunction, run_from_terminal
-from baselines.config import HARMLESS, LabelAgent, RolloutConfig, check_at_least
-from baselines.run_folder import append_metrics, claim_folder, drop_metrics_after, write_whole
+from baselines.settings.config import HARMLESS, LabelAgent, RolloutConfig, check_at_least
+from baselines.settings.run_folder import append_metrics, claim_folder, drop_metrics_after, write_whole
 from baselines.sft import FineTuningConfig, fit, report
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 
 if TYPE_CHECKING:
-    from baselines.chat import ChatFormat
-    from baselines.labelled import Labelled
+    from baselines.envs.labelled import Labelled
+    from baselines.policy.chat import ChatFormat
     from baselines.rollout import Collector
-    from baselines.trajectory import Trajectory
+    from baselines.rollout.trajectory import Trajectory
 
 _MOST_SILENT = 100
 """Number of episodes in a row without a label after which a run ends: an expert that has nothing to say about so many
@@ -123,11 +123,11 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     """
     from accelerate import PartialState
 
-    from baselines.chat import chat_of
-    from baselines.dialogue import check_plain, dialogue_of
-    from baselines.labelled import Labelled
-    from baselines.models import context_length, load_policy
-    from baselines.rollout import make_text_env
+    from baselines.envs.labelled import Labelled
+    from baselines.envs.pool import make_text_env
+    from baselines.policy.chat import chat_of
+    from baselines.policy.models import context_length, load_policy
+    from baselines.settings.dialogue import check_plain, dialogue_of
 
     if PartialState().num_processes > 1:
         raise InvalidOptionError("dagger runs in one process; start it without accelerate launch")
@@ -150,7 +150,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
 
 def _iterate(run: _Run, iteration: int, log: LogFunction | None) -> None:
     """One iteration, counted from 1. What is done already after a kill is read, not done again."""
-    from baselines.checkpoint import replace_folder
+    from baselines.training.checkpoint import replace_folder
 
     started = time.perf_counter()
     path = run.labels(iteration)
@@ -186,7 +186,7 @@ def _collect(run: _Run, iteration: int) -> dict[str, Any]:
     Returns:
         `rows` to learn from, `metrics` of the episodes, and `episodes`, the number of those that were begun so far.
     """
-    from baselines.labels import first_labels, rows_of
+    from baselines.training.labels import first_labels, rows_of
 
     config, limit = run.config, run.config.share(iteration)
     before = 0 if iteration == 1 else json.loads(run.labels(iteration - 1).read_text(encoding="utf-8"))["episodes"]
@@ -233,8 +233,8 @@ def _episodes(run: _Run, iteration: int, first: int) -> Generator[Trajectory | N
     The tasks are those of the environment in order, again and again. What happens in an episode follows from its number
     and from the policy alone, not from how many are played at once.
     """
-    from baselines.labels import demonstrate
     from baselines.rollout import EpisodeRequest
+    from baselines.training.labels import demonstrate
     from textagent_gym.evaluation import count_tasks
 
     config, beta = run.config, run.config.decay ** (iteration - 1)
@@ -262,9 +262,10 @@ def _episodes(run: _Run, iteration: int, first: int) -> Generator[Trajectory | N
 
 def _make_collector(run: _Run) -> Collector:
     """Environments with labels, and the policy of the iteration before."""
-    from baselines.labelled import Labelled
-    from baselines.models import load_policy
-    from baselines.rollout import Collector, TransformersGenerator, make_pool
+    from baselines.envs.labelled import Labelled
+    from baselines.envs.pool import make_pool
+    from baselines.policy.models import load_policy
+    from baselines.rollout import Collector, TransformersGenerator
     from textagent_gym.vector import env_maker
 
     config = run.config
@@ -284,7 +285,7 @@ def _make_collector(run: _Run) -> Collector:
 
 def _fit(run: _Run, rows: list[dict[str, list[int]]], folder: Path) -> float:
     """Fit the first policy to all labels and save it; returns the mean loss over the updates."""
-    from baselines.models import load_policy
+    from baselines.policy.models import load_policy
 
     trainer = fit(*load_policy(run.config.model), rows, run.config, folder, seed=run.config.seed)
     report(trainer, lambda _: None)

@@ -28,7 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from baselines.command_line import let_waiting_threads_sleep
-from baselines.run_folder import RunFolderError, claim_folder
+from baselines.settings.run_folder import RunFolderError, claim_folder
 
 if TYPE_CHECKING:
     from baselines import sft
@@ -178,7 +178,7 @@ def write_demos(config: Config) -> Path:
 def read_language(config: Config, random_play: Path) -> Path:
     """A tiny policy with random weights that learns to predict transcripts of random play, word by word."""
     from baselines import sft
-    from baselines.models import make_tiny_policy
+    from baselines.policy.models import make_tiny_policy
 
     transcripts = [json.loads(line)["messages"] for line in random_play.read_text(encoding="utf-8").splitlines()]
     texts = [message["content"] for messages in transcripts[: config.train_tasks] for message in messages]
@@ -265,7 +265,7 @@ def train_rl(config: Config, sft: Path) -> Path:
 
 def evaluate(config: Config, sft: Path, rl: Path) -> Path:
     """Random, SFT, RL and oracle on the held-out games: a table, curves, result files and a page."""
-    from baselines.evaluate import evaluate_policy
+    from baselines.evaluation.evaluate import evaluate_policy
     from textagent_gym.evaluation import Row, Transcript, save, summarize, write_report
     from textagent_gym.evaluation import evaluate as play
 

@@ -24,11 +24,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from baselines.advantages import Credit, gae, less_kl
 from baselines.command_line import run_from_terminal, train_with
-from baselines.config import PolicyConfig, check_at_least
-from baselines.method import CriticConfig, Forward, Losses, Method
-from baselines.rollouts import Level, Rollouts
+from baselines.credit.advantages import Credit, gae, less_kl
+from baselines.credit.method import CriticConfig, Forward, Losses, Method
+from baselines.credit.rollouts import Rollouts
+from baselines.settings.config import Level, PolicyConfig, check_at_least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class Config(PolicyConfig):
 
 def method(config: Config) -> Method:
     """Advantages by GAE, the clipped loss of a token, and max((V - G)^2, (V' - G)^2) / 2 for the critic."""
-    from baselines.losses import policy_losses, value_clip
+    from baselines.credit.losses import policy_losses, value_clip
 
     def advantages(rollouts: Rollouts) -> Credit:
         return gae(

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from baselines.advantages import Credit, EpisodeOrTurn, reinforce_pp
 from baselines.command_line import run_from_terminal, train_with
-from baselines.config import PolicyConfig
-from baselines.method import Method
-from baselines.rollouts import Rollouts
+from baselines.credit.advantages import Credit, EpisodeOrTurn, reinforce_pp
+from baselines.credit.method import Method
+from baselines.credit.rollouts import Rollouts
+from baselines.settings.config import PolicyConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Config(PolicyConfig):
 
 def method(config: Config) -> Method:
     """Returns-to-go of tokens, normalised over the batch, and the loss of a token: -min(r A, clip(r, 1 +- c) A)."""
-    from baselines.losses import policy_losses
+    from baselines.credit.losses import policy_losses
 
     def advantages(rollouts: Rollouts) -> Credit:
         return reinforce_pp(

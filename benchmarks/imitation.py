@@ -44,7 +44,7 @@ class Config:
 
 def compare(config: Config, seed: int, folder: Path) -> dict[str, float]:
     """Success on the held-out games by method, for policies that begin with the same weights."""
-    from baselines.evaluate import evaluate_policy
+    from baselines.evaluation.evaluate import evaluate_policy
 
     tasks: dict[str, Any] = {"train_tasks": config.train_tasks, "test_tasks": config.test_tasks}
     first = demo.Config(out=folder, seed=seed, random_episodes=config.random_episodes, **tasks)

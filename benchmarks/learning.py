@@ -68,7 +68,7 @@ def start_of_lights(folder: Path, seed: int, demos: int = 40) -> Path:
     import gymnasium
 
     from baselines import sft
-    from baselines.models import make_tiny_policy
+    from baselines.policy.models import make_tiny_policy
     from textagent_gym.evaluation import demonstrate
 
     env = gymnasium.make("lights/Lights-v0", switches=3)
@@ -220,7 +220,7 @@ def train(job: Job) -> dict[str, Any]:
 def imitate(job: Job, world: World, policy: Path, out: Path) -> dict[str, Any]:
     """Success of a policy that has learned from labels, and of the one that it began with."""
     from baselines import dagger
-    from baselines.evaluate import evaluate_policy
+    from baselines.evaluation.evaluate import evaluate_policy
     from textagent_gym.evaluation import summarize
 
     settings = {name: world.settings[name] for name in ("env", "set", "slots", "max_action_tokens")}

@@ -16,19 +16,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from baselines.chat import ChatFormat
-from baselines.config import PoolKind
-from baselines.models import load_policy, make_tiny_policy
-from baselines.rollout import (
-    Collector,
-    Completion,
-    EpisodeRequest,
-    Generator,
-    Prompt,
-    TransformersGenerator,
-    make_pool,
-)
-from baselines.trajectory import Trajectory
+from baselines.envs.pool import make_pool
+from baselines.policy.chat import ChatFormat
+from baselines.policy.models import load_policy, make_tiny_policy
+from baselines.rollout import Collector, Completion, EpisodeRequest, Generator, Prompt, TransformersGenerator
+from baselines.rollout.trajectory import Trajectory
+from baselines.settings.config import PoolKind
 from textagent_gym.vector import env_maker
 
 ENV, TASKS, SLOTS = "textagent/TextWorld-w2-o3-q4-v0", 4, 32

@@ -87,13 +87,13 @@ AREAS = {
     "methods": Area(
         tuple(f"baselines/{name}.py" for name in ("advantages", "losses", "rollouts", "scoring", "update")),
         (
-            "tests/baselines/test_advantages_and_losses.py",
-            "tests/baselines/test_exact_advantages.py",
-            "tests/baselines/test_exact_losses.py",
-            "tests/baselines/test_method.py",
+            "tests/baselines/credit/test_advantages_and_losses.py",
+            "tests/baselines/credit/test_exact_advantages.py",
+            "tests/baselines/credit/test_exact_losses.py",
+            "tests/baselines/training/test_method.py",
         ),
     ),
-    "collector": Area(("baselines/rollout/collector.py",), ("tests/baselines/test_collector.py",)),
+    "collector": Area(("baselines/rollout/collector.py",), ("tests/baselines/rollout/test_collector.py",)),
     "alfworld": Area(
         (f"{ALFWORLD}/engine.py", f"{ALFWORLD}/game.py"),
         (

@@ -2,7 +2,6 @@
 
 from baselines.rollout.backend import Completion, Generator, Prompt
 from baselines.rollout.collector import BrokenEpisode, Collection, Collector, EpisodeRequest, Start, share_of
-from baselines.rollout.pool import InProcessPool, Pool, make_pool, make_text_env
 from baselines.rollout.transformers_backend import TransformersGenerator
 
 __all__ = [
@@ -12,12 +11,8 @@ __all__ = [
     "Completion",
     "EpisodeRequest",
     "Generator",
-    "InProcessPool",
-    "Pool",
     "Prompt",
     "Start",
     "TransformersGenerator",
-    "make_pool",
-    "make_text_env",
     "share_of",
 ]

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from baselines.chat import ChatFormat
-from baselines.labelled import LABEL
-from baselines.memory import Context, first_context, next_context
+from baselines.envs.labelled import LABEL
+from baselines.envs.pool import Pool
+from baselines.policy.chat import ChatFormat
 from baselines.rollout.backend import Completion, Generator, Prompt
-from baselines.rollout.pool import Pool
-from baselines.trajectory import Trajectory, Turn
+from baselines.rollout.memory import Context, first_context, next_context
+from baselines.rollout.trajectory import Trajectory, Turn
 from textagent_gym import Complexity
 from textagent_gym.errors import WorkerError, WorldBrokenError
 from textagent_gym.vector import Received

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from baselines.models import context_length
+from baselines.policy.models import context_length
 from baselines.rollout.backend import Completion, Prompt
 
 _PACK_AT = 1.5  # Pack when the cache is that many times as wide as its longest conversation.

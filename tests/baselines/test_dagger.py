@@ -21,13 +21,14 @@ import pytest
 import torch
 
 from baselines import dagger, sft
-from baselines.chat import ChatFormat, chat_of
-from baselines.labelled import Labelled
-from baselines.labels import first_labels, rows_of
-from baselines.models import load_policy
-from baselines.rollout import Collector, EpisodeRequest, TransformersGenerator, make_pool
-from baselines.run_folder import OtherRunError
-from baselines.trajectory import Trajectory, Turn
+from baselines.envs.labelled import Labelled
+from baselines.envs.pool import make_pool
+from baselines.policy.chat import ChatFormat, chat_of
+from baselines.policy.models import load_policy
+from baselines.rollout import Collector, EpisodeRequest, TransformersGenerator
+from baselines.rollout.trajectory import Trajectory, Turn
+from baselines.settings.run_folder import OtherRunError
+from baselines.training.labels import first_labels, rows_of
 from textagent_gym.errors import InvalidOptionError, PlanningBudgetError, UnsupportedOperationError
 from textagent_gym.evaluation import demonstrate
 from textagent_gym.vector import env_maker
