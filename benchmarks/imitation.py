@@ -8,20 +8,19 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 import tyro
 from rich.table import Table
 
 from baselines import dagger, demo
 from baselines.command_line import let_waiting_threads_sleep
+from benchmarks.learning import interquartile_mean, interval
 
 METHODS = {"SFT": 1, "DAgger": 5}
 """Number of iterations of DAgger; one is SFT on the oracle's episodes."""
-
-_STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
-"""Quantile of Student's distribution for a 95% interval of a mean, by number of values."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Config:
     labels: int = 100
     """Number of labels of each method; a demonstration has five."""
     seeds: int = 5
-    """Number of times that everything is done, from the random weights on; 2 to 10."""
+    """Number of times that everything is done, from the random weights on."""
     train_tasks: int = 50
     """Number of games to learn from."""
     test_tasks: int = 50
@@ -82,25 +81,20 @@ def compare(config: Config, seed: int, folder: Path) -> dict[str, float]:
     return success
 
 
-def interval(values: list[float]) -> str:
-    """A mean with its 95% interval."""
-    half = _STUDENT[len(values)] * stdev(values) / len(values) ** 0.5
-    return f"{fmean(values):.3f} [{fmean(values) - half:.3f}, {fmean(values) + half:.3f}]"
-
-
 def main() -> None:
-    """Print success per seed and its mean."""
+    """Print success per seed, and its interquartile mean with the 95% interval."""
     let_waiting_threads_sleep()
     config = tyro.cli(Config)
     with tempfile.TemporaryDirectory() as folder:
         runs = [compare(config, seed, Path(folder) / str(seed)) for seed in range(config.seeds)]
     table = Table(title=f"Success on {config.test_tasks} held-out games after {config.labels} labels")
-    for column in ("method", *(f"seed {seed}" for seed in range(config.seeds)), "mean"):
+    for column in ("method", *(f"seed {seed}" for seed in range(config.seeds)), "interquartile mean"):
         table.add_column(column)
     rows = {name: [run[name] for run in runs] for name in METHODS}
     rows["DAgger - SFT"] = [run["DAgger"] - run["SFT"] for run in runs]
     for name, values in rows.items():
-        table.add_row(name, *(f"{value:.2f}" for value in values), interval(values))
+        middle, (low, high) = interquartile_mean(np.array(values)), interval([values])
+        table.add_row(name, *(f"{value:.2f}" for value in values), f"{middle:.3f} [{low:.3f}, {high:.3f}]")
     demo.console.print(table)
 
 
