@@ -238,7 +238,7 @@ def _episodes(run: _Run, iteration: int, first: int) -> Generator[Trajectory | N
     from textagent_gym.evaluation import count_tasks
 
     config, beta = run.config, run.config.decay ** (iteration - 1)
-    collector = None if beta == 1 else _make_collector(run)
+    collector = None if beta == 1 else _labelled_play(run)
     try:
         for start in count(first, config.slots):
             requests, experts = [], set()
@@ -260,27 +260,18 @@ def _episodes(run: _Run, iteration: int, first: int) -> Generator[Trajectory | N
             collector.close()
 
 
-def _make_collector(run: _Run) -> Collector:
+def _labelled_play(run: _Run) -> Collector:
     """Environments with labels, and the policy of the iteration before."""
     from baselines.envs.labelled import Labelled
-    from baselines.envs.pool import make_pool
     from baselines.policy.models import load_policy
-    from baselines.rollout import Collector, TransformersGenerator
-    from textagent_gym.vector import env_maker
+    from baselines.rollout import make_collector
+    from textagent_gym.vector import Wrap, env_maker
 
     config = run.config
     model, _ = load_policy(str(run.policy))
-    generator = TransformersGenerator(
-        model.eval(),
-        run.chat.end_id,
-        slots=config.slots,
-        max_action_tokens=config.max_action_tokens,
-        temperature=config.temperature,
-    )
-    wrappers = (*config.wrappers, partial(Labelled, agent=config.agent))
+    wrappers: tuple[Wrap, ...] = (*config.wrappers, partial(Labelled, agent=config.agent))
     make_env = env_maker(config.env, wrappers=wrappers, **config.set)
-    pool = make_pool(make_env, config.slots, config.pool, config.workers)
-    return Collector(pool, generator, run.chat, patience=config.patience, answer_seconds=config.answer_seconds)
+    return make_collector(config, model.eval(), run.chat, make_env, config.slots)
 
 
 def _fit(run: _Run, rows: list[dict[str, list[int]]], folder: Path) -> float:

@@ -62,6 +62,10 @@ class Rereading:
         """See `Generator`."""
         self._generator.take_weights(model)
 
+    def forget(self) -> None:
+        """See `Generator`."""
+        self._generator.forget()
+
     def close(self) -> None:
         """See `Generator`."""
         self._generator.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -13,10 +14,10 @@ from accelerate.utils import gather_object
 from transformers import PreTrainedModel
 
 from baselines.envs.curriculum import ladder_of
-from baselines.envs.pool import make_pool, make_text_env
+from baselines.envs.pool import make_text_env
 from baselines.evaluation.evaluate import evaluation_requests, play_episodes
 from baselines.policy.chat import ChatFormat
-from baselines.rollout import Collector, TransformersGenerator, share_of
+from baselines.rollout import make_collector, share_of
 from baselines.settings.config import TrainerConfig
 from textagent_gym.core import TextEnv
 from textagent_gym.errors import InvalidOptionError
@@ -86,27 +87,19 @@ class HeldOut:
         requests = evaluation_requests(self._env, tasks, config.eval_episodes, config.seed)
         self._requests = share_of(requests, processes, process)
         tokens, temperature = config.eval_max_action_tokens, config.eval_temperature
-        self._generator = TransformersGenerator(
-            policy,
-            chat.end_id,
-            slots=max(1, min(config.slots, len(self._requests))),
+        played = replace(
+            config,
             max_action_tokens=config.max_action_tokens if tokens is None else tokens,
             temperature=config.temperature if temperature is None else temperature,
         )
-        pool = make_pool(
-            env_maker(config.env, wrappers=config.wrappers, **settings),
-            self._generator.slots,
-            config.pool,
-            config.workers,
-        )
-        self._collector = Collector(
-            pool, self._generator, chat, patience=config.patience, answer_seconds=config.answer_seconds
-        )
+        make_env = env_maker(config.env, wrappers=config.wrappers, **settings)
+        slots = max(1, min(config.slots, len(self._requests)))
+        self._collector = make_collector(played, policy, chat, make_env, slots)
         self._asked = {
             "tasks": tasks,
             "episodes_per_task": config.eval_episodes,
-            "temperature": self._generator.temperature,
-            "max_action_tokens": self._generator.max_action_tokens,
+            "temperature": played.temperature,
+            "max_action_tokens": played.max_action_tokens,
             "seed": config.seed,
             "hints": config.hints,
             "set": settings,
@@ -115,9 +108,9 @@ class HeldOut:
     def evaluate(self, policy: PreTrainedModel) -> dict[str, Any]:
         """Play all episodes with a policy and return the metrics of all processes, and how they were measured."""
         started = time.perf_counter()
-        self._generator.take_weights(policy)
+        self._collector.generator.take_weights(policy)
         records, collection = play_episodes(self._collector, self._env, self._requests)
-        self._generator.forget()  # The update needs the memory.
+        self._collector.generator.forget()  # The update needs the memory.
         tells_success = any(trajectory.success is not None for trajectory in collection.trajectories)
         parts: list[tuple[list[EpisodeRecord], bool]] = gather_object([(records, tells_success)])
         everything = [record for part, _ in parts for record in part]

@@ -1,7 +1,15 @@
 """Episodes with a language model: a collector over a pool of environments, and one generation back end per file."""
 
 from baselines.rollout.backend import Completion, Generator, Prompt
-from baselines.rollout.collector import BrokenEpisode, Collection, Collector, EpisodeRequest, Start, share_of
+from baselines.rollout.collector import (
+    BrokenEpisode,
+    Collection,
+    Collector,
+    EpisodeRequest,
+    Start,
+    make_collector,
+    share_of,
+)
 from baselines.rollout.transformers_backend import TransformersGenerator
 
 __all__ = [
@@ -14,5 +22,6 @@ __all__ = [
     "Prompt",
     "Start",
     "TransformersGenerator",
+    "make_collector",
     "share_of",
 ]

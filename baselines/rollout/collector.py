@@ -13,12 +13,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from transformers import PreTrainedModel
+
 from baselines.envs.labelled import LABEL
-from baselines.envs.pool import Pool
+from baselines.envs.pool import MakeEnv, Pool, make_pool
 from baselines.policy.chat import ChatFormat
 from baselines.rollout.backend import Completion, Generator, Prompt
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Trajectory, Turn
+from baselines.rollout.transformers_backend import TransformersGenerator
+from baselines.settings.config import RolloutConfig
 from textagent_gym import Complexity
 from textagent_gym.errors import WorkerError, WorldBrokenError
 from textagent_gym.vector import Received
@@ -62,6 +66,26 @@ class EpisodeRequest:
     sampling_seed: int = 0
     start: Start | None = None
     saves: bool = False
+
+
+def make_collector(
+    config: RolloutConfig, policy: PreTrainedModel, chat: ChatFormat, make_env: MakeEnv, slots: int
+) -> Collector:
+    """A policy in a pool of environments.
+
+    Args:
+        config: settings of the sampling and of the pool; its `slots` are not read.
+        policy: model that acts.
+        chat: format of its conversations.
+        make_env: function that makes one environment.
+        slots: number of episodes played at once.
+    """
+    tokens, temperature = config.max_action_tokens, config.temperature
+    generator = TransformersGenerator(
+        policy, chat.end_id, slots=slots, max_action_tokens=tokens, temperature=temperature
+    )
+    pool = make_pool(make_env, slots, config.pool, config.workers)
+    return Collector(pool, generator, chat, patience=config.patience, answer_seconds=config.answer_seconds)
 
 
 def share_of(requests: Sequence[EpisodeRequest], processes: int, process: int) -> list[EpisodeRequest]:
@@ -139,7 +163,7 @@ class Collector:
         answer_seconds: float = 600.0,
     ) -> None:
         self._pool = pool
-        self._generator = generator
+        self.generator = generator
         self._chat = chat
         self._patience = patience
         self._answer_seconds = answer_seconds
@@ -162,7 +186,7 @@ class Collector:
         while len(run.done) + len(run.broken) < len(everything):
             ready = self._gather(run)
             prompts = [_prompt(slot, run.request(slot)) for slot in ready]
-            for slot, completion in zip(ready, self._generator.generate(prompts) if prompts else [], strict=True):
+            for slot, completion in zip(ready, self.generator.generate(prompts) if prompts else [], strict=True):
                 slot.completion = completion
                 slot.asked_at = time.monotonic()
                 self._pool.send(slot.number, self._chat.text(list(completion.ids)))
@@ -174,7 +198,7 @@ class Collector:
     def close(self) -> None:
         """Close the environments and the generator."""
         self._pool.close()
-        self._generator.close()
+        self.generator.close()
 
     def _gather(self, run: _Run) -> list[_Slot]:
         """The slots whose turn it is to speak: all that answer within the patience after the first one."""
@@ -293,7 +317,7 @@ class Collector:
     @property
     def _room(self) -> int:
         """Largest number of tokens in a context that leaves room for an action."""
-        return self._generator.context_length - self._generator.max_action_tokens
+        return self.generator.context_length - self.generator.max_action_tokens
 
     def _save(self, run: _Run, slot: _Slot) -> None:
         """Save the moment before the next action, if that is wanted."""
@@ -330,7 +354,7 @@ class Collector:
         if not (answer.terminated or answer.truncated or overflow):
             return None
         score = answer.info.get("score")
-        excess = max(0, following.length - self._generator.context_length)
+        excess = max(0, following.length - self.generator.context_length)
         return Trajectory(
             turns=tuple(slot.turns),
             group=request.group,

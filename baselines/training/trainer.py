@@ -30,11 +30,10 @@ from torch.optim.lr_scheduler import LinearLR
 from baselines.credit.advantages import GroupTooSmallError
 from baselines.credit.method import Method
 from baselines.envs.curriculum import Curriculum, Stage, make_curriculum
-from baselines.envs.pool import make_pool
 from baselines.evaluation.held_out import HeldOut, make_held_out_env
 from baselines.policy.chat import chat_of
 from baselines.policy.models import context_length, load_policy
-from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator, share_of
+from baselines.rollout import Collection, Collector, EpisodeRequest, make_collector, share_of
 from baselines.rollout.branching import branch_requests, with_values
 from baselines.rollout.trajectory import Trajectory
 from baselines.settings.config import HARMLESS, TrainerConfig
@@ -142,10 +141,10 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     config, iteration = run.config, run.iteration
     started = time.perf_counter()
     run.learner.policy.eval()
-    run.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
+    collector.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
     collection = _collect(run, collector)
     collection, branch_steps = _value(run, collector, collection)
-    run.generator.forget()  # The update needs the memory.
+    collector.generator.forget()  # The update needs the memory.
     summary = _summary(collection, iteration, branch_steps, run.curriculum)
     collected = time.perf_counter()
     run.learner.policy.train()
@@ -316,21 +315,12 @@ class _Run:
         self.held_out: HeldOut | None = None  # Made for the first evaluation.
 
     def make_collector(self) -> Collector:
-        """The environments of this process and the generator of their actions."""
+        """The environments of this process, and the policy that acts in them."""
         config = self.config
         episodes = len(self.my_requests(range(config.groups))) * max(1, self.method.branches)
-        slots = max(1, min(config.slots, episodes))
-        self.generator = TransformersGenerator(
-            self.accelerator.unwrap_model(self.learner.policy),
-            self.chat.end_id,
-            slots=slots,
-            max_action_tokens=config.max_action_tokens,
-            temperature=config.temperature,
-        )
-        pool = make_pool(self.curriculum.make_env(infos_of(self.method)), slots, config.pool, config.workers)
-        return Collector(
-            pool, self.generator, self.chat, patience=config.patience, answer_seconds=config.answer_seconds
-        )
+        make_env = self.curriculum.make_env(infos_of(self.method))
+        policy = self.accelerator.unwrap_model(self.learner.policy)
+        return make_collector(config, policy, self.chat, make_env, max(1, min(config.slots, episodes)))
 
     @property
     def stage(self) -> Stage:

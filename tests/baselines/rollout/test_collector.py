@@ -104,7 +104,7 @@ def test_infinite_patience_composes_equal_batches() -> None:
         runner = collector(World, 3, kind, patience=math.inf)
         runner.collect(requests(8))
         runner.close()
-        calls.append(runner._generator.calls)
+        calls.append(runner.generator.calls)
     assert calls[0] == calls[1]
 
 
@@ -238,7 +238,7 @@ def test_an_episode_overflows_only_where_its_environment_has_not_ended_it(turns:
 
     runner = collector(Ending, 1)
     [whole] = runner.collect([EpisodeRequest(0, options={"task": 0})]).trajectories
-    generator = runner._generator
+    generator = runner.generator
     assert isinstance(generator, Silent)
     # The context is full as soon as the answer to the last turn has been read.
     read = whole.turns[0].prompt if ends == "cut" else whole.ids
