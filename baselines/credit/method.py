@@ -93,7 +93,7 @@ class Method:
         resample: number of times that groups without any advantage are replaced by new tasks in one iteration; for
             methods whose advantages need neither a critic, the first policy nor branches.
         states: what makes two states equal, for `Rollouts.states`; `None` for methods that do not ask.
-        branches: number of episodes that are played from each turn's state for its value (`branching.py`), for
+        branches: number of episodes that are played from each turn's state for its value (`rollout/branching.py`), for
             `Rollouts.values`; for methods without a critic.
     """
 

@@ -85,7 +85,7 @@ class Curriculum:
     def options(self, stage: Stage, groups: int, seed: int) -> list[dict[str, Any] | None]:
         """Options of `reset` for each of some groups.
 
-        Tasks of a level are drawn uniformly; environments are dealt out by `mixture.deal`.
+        Tasks of a level are drawn uniformly; environments are dealt out by `settings.mixture.deal`.
 
         Args:
             stage: stage of the iteration.

@@ -40,7 +40,7 @@ class Turn:
         state: key of the state in which it was taken; "" where the environment was not asked.
         value: mean return of the branches from that state; `None` without branches.
         moment: saved moment of the environment before the action; `None` unless `EpisodeRequest.saves`.
-        label: what an expert would have done, in an environment with labels (`labelled.Labelled`).
+        label: what an expert would have done, in an environment with labels (`envs.labelled.Labelled`).
     """
 
     prompt: tuple[int, ...]
@@ -184,7 +184,7 @@ class Batch:
 
 
 def collate(rows: Sequence[Row], level: Level = "turn") -> Batch:
-    """Pad rows to a batch; `level` says what a step is (see `rollouts.py`)."""
+    """Pad rows to a batch; `level` says what a step is (see `credit/rollouts.py`)."""
     length = max(len(row.ids) for row in rows)
     shape = (len(rows), length)
     ids = torch.zeros(shape, dtype=torch.int64)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from textagent_gym.vector import Wrap
 
 Aggregation = Literal["token", "sequence", "constant"]
-"""How the loss of the tokens becomes one number; see `losses.aggregate`."""
+"""How the loss of the tokens becomes one number; see `credit.losses.aggregate`."""
 
 PoolKind = Literal["in-process", "process", "thread"]
 """Where the environments of a rollout live; see `envs.pool.make_pool`."""
@@ -27,10 +27,10 @@ PolicyLoss = Literal["clip", "gspo", "cispo", "episode"]
 """Loss of a sampled token; see `PolicyConfig.loss`."""
 
 KLEstimator = Literal["k1", "k2", "k3"]
-"""Estimator of the divergence from the first policy in the loss; see `losses.kl_estimate`."""
+"""Estimator of the divergence from the first policy in the loss; see `credit.losses.kl_estimate`."""
 
 Level = Literal["turn", "token"]
-"""Unit that counts as a step of an episode; see `rollouts.py`."""
+"""Unit that counts as a step of an episode; see `credit/rollouts.py`."""
 
 StateKind = Literal["world", "observation"]
 """What makes the states of two steps equal: the world's exact state (`TextEnv.state_key`), or the text that is read."""
@@ -42,7 +42,7 @@ AnswerFormatName = Literal["plain", "tag", "last-line", "react", "think", "call"
 """How the policy is told to answer, and where its action is found; see `textagent_gym.calls.FORMATS`."""
 
 MemoryKind = Literal["whole", "window", "turn", "no-thoughts"]
-"""What the policy reads again of earlier turns; see `memory.py`."""
+"""What the policy reads again of earlier turns; see `rollout/memory.py`."""
 
 HARMLESS = frozenset(
     {
@@ -260,7 +260,7 @@ class TrainerConfig(RolloutConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyConfig(TrainerConfig):
-    """Settings of the policy's loss, which methods of policy gradients share; see `losses.policy_losses`."""
+    """Settings of the policy's loss, which methods of policy gradients share; see `credit.losses.policy_losses`."""
 
     loss: PolicyLoss = "clip"
     """Loss of a sampled token: "clip" (PPO: each token's probability ratio, clipped), "gspo" (the episode's mean

@@ -1,6 +1,6 @@
 """When a curriculum moves on: the level of an iteration, from the success rates of the iterations before it.
 
-Levels are numbered from 0. What a level is (a turn budget, a set of tasks) is for `curriculum.py` to say.
+Levels are numbered from 0. What a level is (a turn budget, a set of tasks) is for `envs/curriculum.py` to say.
 """
 
 from __future__ import annotations
