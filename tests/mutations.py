@@ -85,7 +85,10 @@ AREAS = {
     "calls": Area((f"{TEXTAGENT}/calls/*.py",), ("tests/calls",)),
     "wrappers": Area((f"{TEXTAGENT}/wrappers/limits.py",), ("tests/wrappers",)),
     "methods": Area(
-        tuple(f"baselines/{name}.py" for name in ("advantages", "losses", "rollouts", "scoring", "update")),
+        (
+            *(f"baselines/credit/{name}.py" for name in ("advantages", "losses", "rollouts")),
+            *(f"baselines/training/{name}.py" for name in ("scoring", "update")),
+        ),
         (
             "tests/baselines/credit/test_advantages_and_losses.py",
             "tests/baselines/credit/test_exact_advantages.py",
