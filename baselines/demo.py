@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +117,12 @@ def bar(what: str, total: int) -> Iterator[Any]:
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
         task = progress.add_task("", total=total, note="")
         yield lambda done, note="": progress.update(task, completed=done, note=note)
+
+
+def _counted(done: Callable[[int], None]) -> Callable[[object], None]:
+    """A function that tells `done` how often it has been called."""
+    calls = itertools.count(1)
+    return lambda _: done(next(calls))
 
 
 def run(config: Config) -> Path:
@@ -286,7 +292,6 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
                     progress=done,
                 )
             else:
-                ended = itertools.count(1)
                 result, collection = evaluate_policy(
                     str(policy),
                     env.spec,
@@ -297,7 +302,7 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
                     max_action_tokens=MAX_ACTION_TOKENS,
                     seed=config.seed,
                     name=agent,
-                    progress=lambda _, ended=ended, done=done: done(next(ended)),
+                    progress=_counted(done),
                 )
                 for trajectory in collection.trajectories[: 6 * episodes : episodes]:
                     turns = tuple((turn.observation, turn.text) for turn in trajectory.turns)

@@ -83,7 +83,8 @@ class Rollouts:
     def select(self, rows: Counts) -> Rollouts:
         """Some of the episodes."""
         arrays = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Rollouts(**{name: None if array is None else array[rows] for name, array in arrays.items()})
+        chosen: dict[str, Any] = {name: None if array is None else array[rows] for name, array in arrays.items()}
+        return Rollouts(**chosen)
 
 
 def rollouts_of(
@@ -100,7 +101,7 @@ def rollouts_of(
     Args:
         trajectories: the episodes.
         level: unit that counts as a step.
-        values, bootstrap: what a critic says of them (`critic.read_values`), or branches do.
+        values, bootstrap: what a critic says of them (`training.critic.read_values`), or branches do.
         kl: estimated divergence per token of each `Trajectory.ids`.
         states: what makes states equal, if that is asked for.
     """

@@ -2,7 +2,7 @@
 
 A context grows only at its end: the ids of what has been said are kept as they are, and each new observation adds the
 ids of its own part of the template. So the ids that the policy read and sampled are the ids that it is trained on. What
-is to be read otherwise (a memory that leaves something out, see `memory.py`) begins a context anew.
+is to be read otherwise (a memory that leaves something out, see `rollout/memory.py`) begins a context anew.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from transformers import PreTrainedTokenizerBase
 
@@ -110,7 +110,8 @@ class ChatFormat:
         return [Message(role="system", content=content)] if content else []
 
     def _render(self, messages: list[Message], prompt: bool) -> str:
-        rendered: Any = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt)
+        conversation = cast("list[dict[str, str]]", messages)
+        rendered: Any = self.tokenizer.apply_chat_template(conversation, tokenize=False, add_generation_prompt=prompt)
         return str(rendered)
 
     def _ids(self, text: str) -> list[int]:

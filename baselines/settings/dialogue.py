@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from baselines.settings.config import AnswerFormatName, MemoryKind, check_at_least
 from textagent_gym.calls import FORMATS, ActionError
@@ -24,7 +24,7 @@ class Dialogue:
 
     Attributes:
         format: "plain" (the answer is the action), or a name of `textagent_gym.calls.FORMATS`.
-        memory: what the policy reads again of earlier turns; see `memory.py`.
+        memory: what the policy reads again of earlier turns; see `rollout/memory.py`.
         memory_turns: largest number of earlier turns that "window" and "turn" show, at least 1.
 
     Raises:
@@ -81,7 +81,7 @@ def dialogue_of(
     """
     path = Path(policy) / CHAT_FILE
     saved = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    asked = {"format": format, "memory": memory, "memory_turns": memory_turns}
+    asked: dict[str, Any] = {"format": format, "memory": memory, "memory_turns": memory_turns}
     chosen = {name: saved.get(name) if value is None else value for name, value in asked.items()}
     return Dialogue(**{name: value for name, value in chosen.items() if value is not None})
 

@@ -22,11 +22,11 @@ class RecipeError(TextAgentError, ValueError):
     """A recipe cannot be used; the message names the file and, where one is wrong, the field."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """YAML whose numbers are those of YAML 1.2: PyYAML reads 1e-6 as a text."""
 
 
-_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
+_Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+\Z"), list("-+.0123456789")
 )
 
