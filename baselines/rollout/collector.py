@@ -181,6 +181,31 @@ class Collector:
         self._fill(run)
         deadline = math.inf
         ready: dict[int, _Slot] = {}
+        while answers := self._answers(run, deadline):
+            for number in sorted(answers):
+                slot, answer = self._slots[number], answers[number]
+                if slot.overdue:  # It answers after all: its environment can be used again.
+                    slot.overdue = False
+                elif isinstance(answer, str):
+                    self._break(run, slot, answer)
+                else:
+                    try:
+                        if self._read(run, slot, answer):
+                            ready[number] = slot
+                    except (WorkerError, WorldBrokenError) as error:  # While its moment was saved or restored.
+                        self._break(run, slot, str(error))
+                self._fill(run)
+            if ready:
+                deadline = min(deadline, time.monotonic() + self._patience)
+        return [ready[number] for number in sorted(ready)]
+
+    def _answers(self, run: _Run, deadline: float) -> dict[int, Received | str]:
+        """The next answer by its slot; none after the deadline, or where none is awaited.
+
+        With infinite patience it is all that are awaited, because the order in which slots are filled again must not
+        follow from who answers first.
+        """
+        answers: dict[int, Received | str] = {}
         while any(slot.asked_at is not None and not slot.overdue for slot in self._slots):
             try:
                 slot, answer = self._receive(deadline)
@@ -190,20 +215,10 @@ class Collector:
                     break
                 continue
             slot.asked_at = None
-            if slot.overdue:  # It answers after all: its environment can be used again.
-                slot.overdue = False
-            elif isinstance(answer, str):
-                self._break(run, slot, answer)
-            else:
-                try:
-                    if self._read(run, slot, answer):
-                        ready[slot.number] = slot
-                except (WorkerError, WorldBrokenError) as error:  # While its moment was saved or restored.
-                    self._break(run, slot, str(error))
-            self._fill(run)
-            if ready:
-                deadline = min(deadline, time.monotonic() + self._patience)
-        return [ready[number] for number in sorted(ready)]
+            answers[slot.number] = answer
+            if self._patience < math.inf:
+                break
+        return answers
 
     def _fill(self, run: _Run) -> None:
         """Begin the next episodes in idle slots."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -107,13 +108,20 @@ def test_a_slow_environment_stalls_nobody() -> None:
 
 
 def test_infinite_patience_composes_equal_batches() -> None:
+    others_done = threading.Barrier(3)
+
+    def late(task: int, turn: int) -> None:
+        if task < 3 and turn == 2 and threading.current_thread() is not threading.main_thread():
+            others_done.wait(WAIT)
+            time.sleep(0.0 if task else 0.2)  # The first slot is the last to be free.
+
     calls = []
     for kind in ("in-process", "thread"):
-        runner = collector(World, 3, kind, patience=math.inf)
-        runner.collect(requests(8))
+        runner = collector(lambda: World(late), 3, kind, patience=math.inf)
+        runner.collect(requests(5))
         runner.close()
         calls.append(runner._generator.calls)
-    assert calls[0] == calls[1]
+    assert calls[0] == calls[1] == [[0, 1, 2]] * 2 + [[0, 1]] * 2
 
 
 @pytest.mark.parametrize("kind", ["in-process", "thread"])
