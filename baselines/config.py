@@ -105,7 +105,8 @@ class RolloutConfig:
     """Seconds for which a batch waits for slower environments of a pool.
     With `inf` it waits for all of them, which makes equal runs give equal results to the last bit."""
     answer_seconds: float = 600.0
-    """Seconds after which an environment of a pool that has not answered counts as broken."""
+    """Seconds after which an environment that has not answered counts as broken; without effect in process, where
+    nothing can be interrupted."""
     temperature: float = 1.0
     """Sampling temperature; 0 takes the likeliest token."""
     max_action_tokens: int = 24

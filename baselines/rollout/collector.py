@@ -118,7 +118,8 @@ class Collector:
         chat: format that turns observations into token ids.
         patience: seconds for which a batch waits for slower environments after the first has answered; `inf` waits for
             all of them.
-        answer_seconds: seconds after which an environment that has not answered counts as broken.
+        answer_seconds: seconds after which an environment that has not answered counts as broken, in a pool that can
+            interrupt its environments.
 
     An episode ends when its environment says so, or when what the policy would read next outgrows the model's context
     (a memory that leaves turns out leaves out more of them before that); it is then cut there and marked `overflow`. An
@@ -286,7 +287,7 @@ class Collector:
             slot.context = first_context(self._chat, slot.observation, slot.instructions)
             start = run.request(slot).start
             if start is not None:
-                self._pool.call(slot.number, "restore", start.moment)
+                self._pool.call(slot.number, "restore", start.moment, timeout=self._answer_seconds)
                 slot.observation = start.observation
                 slot.context = Context(start.prompt, fresh=True, length=len(start.prompt), shown=0)
             if slot.context.length > self._room:
@@ -313,7 +314,7 @@ class Collector:
     def _save(self, run: _Run, slot: _Slot) -> None:
         """Save the moment before the next action, if that is wanted."""
         if run.request(slot).saves:
-            slot.moment = self._pool.call(slot.number, "snapshot")
+            slot.moment = self._pool.call(slot.number, "snapshot", timeout=self._answer_seconds)
 
     def _act(self, request: EpisodeRequest, slot: _Slot, completion: Completion, answer: Received) -> Trajectory | None:
         """Note what came of a sampled action; the episode if that ended it."""

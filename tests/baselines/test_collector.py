@@ -23,6 +23,7 @@ from baselines.rollout import (
     EpisodeRequest,
     InProcessPool,
     Prompt,
+    Start,
     TransformersGenerator,
     make_pool,
 )
@@ -188,6 +189,38 @@ def test_the_episode_of_an_environment_that_hangs_is_played_elsewhere() -> None:
         release.set()
     assert tasks(runner.collect(requests(5))) == [str(i) for i in range(5)]
     runner.close()
+
+
+@pytest.mark.parametrize("method", ["snapshot", "restore"])
+def test_the_episode_of_an_environment_that_hangs_in_a_call_is_played_elsewhere(method: str) -> None:
+    release, hanging = threading.Event(), threading.Event()
+
+    class Saving(World):
+        def snapshot(self) -> int:
+            return self._call("snapshot")
+
+        def restore(self, moment: int) -> None:
+            self._call("restore")
+
+        def _call(self, name: str) -> int:
+            if name == method and self._number == 1 and not hanging.is_set():
+                hanging.set()
+                release.wait(WAIT)
+            return self._turn
+
+    runner = collector(Saving, 2, "thread", answer_seconds=0.5)
+    start = Start(0, tuple(runner._chat.opening("task 0")), "task 0")
+    asked = [EpisodeRequest(i, options={"task": i}, start=start, saves=True) for i in range(4)]
+    began = time.monotonic()
+    try:
+        collection = runner.collect(asked)
+    finally:
+        release.set()
+    runner.close()
+    assert hanging.is_set()
+    assert time.monotonic() - began < WAIT / 2
+    assert tasks(collection) == ["0", "1", "2", "3"]
+    assert [[turn.moment for turn in trajectory.turns] for trajectory in collection.trajectories] == [[0, 1]] * 4
 
 
 def test_a_killed_worker_costs_nothing_but_its_episode(tmp_path: Path) -> None:
