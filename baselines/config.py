@@ -73,7 +73,7 @@ Mixture = Annotated[
         str_from_instance=spell_mixture,
     ),
 ]
-"""Environments with weights, on the command line as `--mixture textagent/ALFWorld-v0=0.5 receptacles=5`."""
+"""Environments with weights, on the command line as `--mixture ALFWorld=0.5 receptacles=5`."""
 
 
 @dataclass(frozen=True, kw_only=True)
