@@ -161,7 +161,7 @@ class TrainerConfig(RolloutConfig):
     It bounds the memory and changes nothing else."""
     aggregation: Aggregation = "token"
     """Divisor that makes the loss of the tokens one number: "token" (number of tokens in the minibatch),
-    "sequence" (number of tokens in each episode) or "constant" (the same for every episode)."""
+    "sequence" (number of tokens in each episode) or "constant" (`max_action_tokens`, for every episode)."""
     max_gradient: float = 1.0
     """Largest norm of a model's gradient; a longer one is scaled down to it."""
     format: AnswerFormatName | None = None
