@@ -46,6 +46,7 @@ class Rereading:
         self._generator = generator
         self._conversations: dict[int, tuple[int, ...]] = {}
         self._turns: dict[int, int] = {}
+        self._seeds: dict[int, int] = {}
         self.slots = generator.slots
         self.context_length = generator.context_length
         self.max_action_tokens = generator.max_action_tokens
@@ -57,7 +58,9 @@ class Rereading:
             before = () if prompt.fresh else self._conversations[prompt.slot]
             self._turns[prompt.slot] = 0 if prompt.fresh else self._turns[prompt.slot] + 1
             self._conversations[prompt.slot] = (*before, *prompt.ids)
-            seed = prompt.seed + 1_000 * self._turns[prompt.slot]
+            if prompt.seed is not None:
+                self._seeds[prompt.slot] = prompt.seed
+            seed = self._seeds[prompt.slot] + 1_000 * self._turns[prompt.slot]
             whole.append(Prompt(prompt.slot, self._conversations[prompt.slot], True, seed))
         self._generator.forget()
         completions = self._generator.generate(whole)

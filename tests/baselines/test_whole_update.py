@@ -129,7 +129,9 @@ def read(models: Models, trajectory: Trajectory, level: Level) -> Read:
     return Read(new, values, old, [step[0] for step in tokens], ends, tokens, rewards, after)
 
 
-def naive(models: Models, played: list[Trajectory], level: Level, with_critic: bool) -> list[Gradients]:
+def naive(
+    models: Models, played: list[Trajectory], level: Level, with_critic: bool, bootstrap: bool
+) -> list[Gradients]:
     """Gradients of the policy and, with one, of the critic."""
     rows = [read(models, trajectory, level) for trajectory in played]
     advantages: list[list[float]] = []
@@ -140,7 +142,8 @@ def naive(models: Models, played: list[Trajectory], level: Level, with_critic: b
             discount = DISCOUNT if row.ends_turn[step] else (TOKEN_DISCOUNT if with_critic else 1.0)
             decay = (DECAY if row.ends_turn[step] else TOKEN_DECAY) if with_critic else 1.0
             last = step + 1 == len(values)
-            following = (row.after if last else values[step + 1]) if with_critic else 0.0
+            after = row.after if bootstrap else 0.0
+            following = (after if last else values[step + 1]) if with_critic else 0.0
             ahead = (
                 row.rewards[step] + discount * following - values[step] + discount * decay * (0.0 if last else ahead)
             )
@@ -177,16 +180,19 @@ def ours(models: Models, config: PolicyConfig, method: Method, played: list[Traj
     return recorder.noted
 
 
-@pytest.mark.parametrize(("name", "level"), [("ppo", "turn"), ("ppo", "token"), ("reinforce_pp", "token")])
+@pytest.mark.parametrize(
+    ("name", "level", "bootstrap"),
+    [("ppo", "turn", True), ("ppo", "turn", False), ("ppo", "token", True), ("reinforce_pp", "token", False)],
+)
 def test_the_gradients_are_those_of_episodes_that_are_read_one_by_one(
-    tiny: Path, tmp_path: Path, name: str, level: Level
+    tiny: Path, tmp_path: Path, name: str, level: Level, bootstrap: bool
 ) -> None:
     shared: dict[str, Any] = {"model": str(tiny), "env": "", "out": tmp_path, "minibatches": 1, "microbatch": 3}
     shared |= {"max_gradient": 1e9, "clip_low": 0.2, "clip_high": 0.2, "kl": KL, "discount": DISCOUNT}
     config: Any
     if name == "ppo":
         decays = {"gae_lambda": DECAY, "token_discount": TOKEN_DISCOUNT, "token_gae_lambda": TOKEN_DECAY}
-        config = ppo.Config(**shared, **decays, level=level)
+        config = ppo.Config(**shared, **decays, level=level, bootstrap=bootstrap)
         method = ppo.method(config)
     else:
         config = reinforce_pp.Config(**shared)
@@ -194,7 +200,7 @@ def test_the_gradients_are_those_of_episodes_that_are_read_one_by_one(
     models = load(tiny)
     played = episodes(models)
     mine = ours(models, config, method, played)
-    expected = naive(load(tiny), played, level, method.critic is not None)
+    expected = naive(load(tiny), played, level, method.critic is not None, bootstrap)
     assert len(mine) == len(expected)
     for one, other in zip(mine, expected, strict=True):
         assert one.keys() == other.keys()
