@@ -5,6 +5,7 @@ python -m benchmarks.imitation --labels 100 --seeds 5
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +43,21 @@ class Config:
     """Number of passes over the labels."""
 
 
-def compare(config: Config, seed: int, folder: Path) -> dict[str, float]:
-    """Success on the held-out games by method, for policies that begin with the same weights."""
+@dataclass(frozen=True)
+class Result:
+    """What a method reached, and what its labels cost.
+
+    Attributes:
+        success: share of the held-out games that were won.
+        calls: number of states in which the oracle was asked.
+    """
+
+    success: float
+    calls: int
+
+
+def compare(config: Config, seed: int, folder: Path) -> dict[str, Result]:
+    """Result on the held-out games by method, for policies that begin with the same weights."""
     from baselines.evaluate import evaluate_policy
 
     tasks: dict[str, Any] = {"train_tasks": config.train_tasks, "test_tasks": config.test_tasks}
@@ -51,7 +65,7 @@ def compare(config: Config, seed: int, folder: Path) -> dict[str, float]:
     folder.mkdir()
     demo.make_games(first)
     reader = demo.read_language(first, demo.write_random_play(first))
-    success = {}
+    results = {}
     for name, iterations in METHODS.items():
         settings = dagger.Config(
             model=str(reader),
@@ -68,6 +82,8 @@ def compare(config: Config, seed: int, folder: Path) -> dict[str, float]:
             seed=seed,
         )
         policy = dagger.run(settings)
+        metrics = (settings.out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        calls = sum(json.loads(line)["expert_calls"] for line in metrics)
         spec = demo.make_env(split="test").spec
         assert spec is not None
         result, _ = evaluate_policy(
@@ -78,8 +94,8 @@ def compare(config: Config, seed: int, folder: Path) -> dict[str, float]:
             episodes=2,
             max_action_tokens=demo.MAX_ACTION_TOKENS,
         )
-        success[name] = fmean(episode.success for episode in result.episodes)
-    return success
+        results[name] = Result(fmean(episode.success for episode in result.episodes), calls)
+    return results
 
 
 def interval(values: list[float]) -> str:
@@ -89,7 +105,7 @@ def interval(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Print success per seed and its mean."""
+    """Print success and calls of the oracle per seed, and their means."""
     let_waiting_threads_sleep()
     config = tyro.cli(Config)
     with tempfile.TemporaryDirectory() as folder:
@@ -97,10 +113,13 @@ def main() -> None:
     table = Table(title=f"Success on {config.test_tasks} held-out games after {config.labels} labels")
     for column in ("method", *(f"seed {seed}" for seed in range(config.seeds)), "mean"):
         table.add_column(column)
-    rows = {name: [run[name] for run in runs] for name in METHODS}
-    rows["DAgger - SFT"] = [run["DAgger"] - run["SFT"] for run in runs]
+    rows = {name: [run[name].success for run in runs] for name in METHODS}
+    rows["DAgger - SFT"] = [run["DAgger"].success - run["SFT"].success for run in runs]
     for name, values in rows.items():
         table.add_row(name, *(f"{value:.2f}" for value in values), interval(values))
+    for name in METHODS:
+        calls = [run[name].calls for run in runs]
+        table.add_row(f"{name}: calls of the oracle", *map(str, calls), f"{fmean(calls):.0f}")
     demo.console.print(table)
 
 
