@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from baselines import sft
 
 ENV = "textagent/TextWorldCoinCollector-v0"
-KWARGS: dict[str, Any] = {"level": 5, "goal": "brief", "max_turns": "1.5x"}
+KWARGS: dict[str, Any] = {"goal": "brief", "max_turns": "1.5x"}
 MAX_ACTION_TOKENS = 8
 """Bound on the length of an action: the longest ones of these games, such as "go north", have a few tokens."""
 
@@ -50,6 +50,8 @@ class Config:
     """Folder of the run. What a stopped run has finished is not done again."""
     seed: int = 0
     """Seed of the weights, the sampling and the order of the games."""
+    level: int = 5
+    """Number of rooms in a row."""
     train_tasks: int = 100
     """Number of games to learn from."""
     test_tasks: int = 100
@@ -66,11 +68,11 @@ class Config:
     """Number of iterations of GRPO."""
 
 
-def make_env(**kwargs: Any) -> gymnasium.Env[str, str]:
+def make_env(level: int = 5, **kwargs: Any) -> gymnasium.Env[str, str]:
     """The environment of the demo, with the admissible actions listed."""
     from textagent_gym.wrappers import AdmissibleActionHints
 
-    env: Any = gymnasium.make(ENV, **KWARGS, **kwargs)
+    env: Any = gymnasium.make(ENV, level=level, **KWARGS, **kwargs)
     return AdmissibleActionHints(env, leave_out=env.unwrapped.idle_actions)
 
 
@@ -139,7 +141,7 @@ def run(config: Config) -> Path:
 
 def make_games(config: Config) -> None:
     """Generate and compile the games, on all processor cores; they stay in the user's cache."""
-    tasks = make_env().unwrapped.tasks  # type: ignore[attr-defined]
+    tasks = make_env(config.level).unwrapped.tasks  # type: ignore[attr-defined]
     for split, count in (("train", config.train_tasks), ("test", config.test_tasks)):
         with bar(f"Making {split} games", count) as done:
             tasks.prepare(split, range(count), progress=done)
@@ -150,7 +152,7 @@ def write_random_play(config: Config) -> Path:
     from textagent_gym.evaluation import play
 
     path = config.out / "random-play.jsonl"
-    env, lines = make_env(), []
+    env, lines = make_env(config.level), []
     agent = RandomReader(env, config.seed)
     with bar("Playing at random", config.random_episodes) as done:
         for number in range(config.random_episodes):
@@ -166,7 +168,7 @@ def write_demos(config: Config) -> Path:
     from textagent_gym.evaluation import demonstrate
 
     path = config.out / "demos.jsonl"
-    env, lines = make_env(), []
+    env, lines = make_env(config.level), []
     with bar("Collecting oracle demonstrations", config.demos) as done:
         for index in range(config.demos):
             lines.append(json.dumps(demonstrate(env, {"task_index": index}, instructions=False)))
@@ -242,7 +244,7 @@ def train_rl(config: Config, sft: Path) -> Path:
         model=str(sft),
         out=config.out / "grpo",
         env=register(),
-        set={"reward_density": "dense", "num_tasks": config.train_tasks},
+        set={"level": config.level, "reward_density": "dense", "num_tasks": config.train_tasks},
         iterations=config.rl_iterations,
         groups=16,
         group_size=8,
@@ -269,7 +271,7 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
     from textagent_gym.evaluation import Row, Transcript, save, summarize, write_report
     from textagent_gym.evaluation import evaluate as play
 
-    env = make_env(split="test")
+    env = make_env(config.level, split="test")
     assert env.spec is not None
     rows, transcripts = [], []
     for agent, policy in (("random", None), ("SFT", sft), ("SFT + RL", rl), ("oracle", None)):
@@ -316,7 +318,8 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
     console.print(table)
     page = config.out / "report.html"
     notes = (
-        "Coin collector games of TextWorld: five rooms in a row, a coin in the last; eight turns for five actions.",
+        f"Coin collector games of TextWorld: {config.level} rooms in a row, a coin in the last; half as many turns "
+        "again as are needed.",
         "The observation lists the actions that move the game on; random draws from that list.",
         f"Two-layer transformer that began with random weights, seed {config.seed}: {config.random_episodes} "
         f"transcripts of random play, {config.demos} demonstrations, {config.rl_iterations} iterations of GRPO on "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,9 +28,9 @@ def test_textworld(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
 
 
 def test_learning(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = learning.WORLDS["lights"].settings
-    for name, value in (("iterations", 1), ("groups", 2), ("slots", 8)):
-        monkeypatch.setitem(settings, name, value)
+    lights = learning.WORLDS["lights"]
+    less = replace(lights, episodes=16, settings={**lights.settings, "iterations": 1})
+    monkeypatch.setitem(learning.WORLDS, "lights", less)
     results = [
         learning.train(learning.Job("lights", method, 0, tmp_path, eval_tasks=2))
         for method in ("grpo", "vineppo", "sft")
