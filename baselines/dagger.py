@@ -61,7 +61,7 @@ class Config(RolloutConfig, FineTuningConfig):
 
     labels: int = 1_000
     """Number of labels that are learned, shared evenly by the iterations. The expert is asked in every state of all
-    episodes that are played at once, so lower `slots` where its answers cost something."""
+    episodes that are played at once, so lower `slots` where its answers cost something (`expert_calls`)."""
     iterations: int = 5
     """Number of times that labels are collected and the policy is fitted to all of them."""
     decay: float = 0.0
@@ -192,11 +192,12 @@ def _collect(run: _Run, iteration: int) -> dict[str, Any]:
     before = 0 if iteration == 1 else json.loads(run.labels(iteration - 1).read_text(encoding="utf-8"))["episodes"]
     rows: list[dict[str, list[int]]] = []
     successes: list[bool] = []
-    begun = broken = labels = agreed = unlabelled = silent = 0
+    begun = broken = labels = calls = agreed = unlabelled = silent = 0
     with closing(_episodes(run, iteration, before)) as episodes:
         while labels < limit:
-            trajectory = next(episodes)
+            trajectory, asked = next(episodes)
             begun += 1
+            calls += asked
             turns = [] if trajectory is None else first_labels(trajectory.turns, limit - labels)
             new = [turn for turn in turns if turn.label is not None]
             for turn in new:
@@ -222,13 +223,17 @@ def _collect(run: _Run, iteration: int) -> dict[str, Any]:
         "success": float(np.mean(successes)),
         "new_labels": labels,
         "unlabelled": unlabelled,
+        "expert_calls": calls,
         "agreement": agreed / labels,
     }
     return {"episodes": before + begun, "metrics": metrics, "rows": rows}
 
 
-def _episodes(run: _Run, iteration: int, first: int) -> Generator[Trajectory | None]:
+def _episodes(run: _Run, iteration: int, first: int) -> Generator[tuple[Trajectory | None, int]]:
     """Episodes of the mixture, from a number on; `None` where a world broke each time.
+
+    With each comes the number of states in which the expert was asked since the one before: the first of the policy's
+    episodes that were played at once comes with those of all of them. Episodes of the policy that broke are left out.
 
     The tasks are those of the environment in order, again and again. What happens in an episode follows from its number
     and from the policy alone, not from how many are played at once.
@@ -250,11 +255,16 @@ def _episodes(run: _Run, iteration: int, first: int) -> Generator[Trajectory | N
                     experts.add(number)
             others = [request for request in requests if request.group not in experts]
             played = {} if collector is None else {t.group: t for t in collector.collect(others).trajectories}
+            # An episode that only the context's length has cut was labelled after its last turn too.
+            asked = sum(len(trajectory.turns) + trajectory.overflow for trajectory in played.values())
             for request in requests:
+                trajectory = played.get(request.group)
                 if request.group in experts:
-                    yield demonstrate(run.expert, run.chat, request, longest=run.context_length)
-                else:
-                    yield played.get(request.group)
+                    before = run.expert.calls
+                    trajectory = demonstrate(run.expert, run.chat, request, longest=run.context_length)
+                    asked += run.expert.calls - before
+                yield trajectory, asked
+                asked = 0
     finally:
         if collector is not None:
             collector.close()

@@ -192,7 +192,7 @@ def aggregate(
         values, mask: shape (batch, time); only tokens with mask 1 count.
         how: "token" divides the sum by the number of tokens (DAPO, equation 8); "sequence" takes the mean of each
             sequence's mean (GRPO); "constant" divides each sequence's sum by `constant` (Dr. GRPO).
-        constant: divisor of "constant".
+        constant: divisor of "constant"; the trainers take the largest number of tokens per action.
         lengths: number of tokens of each row's sequence, shape (batch,), where sequences have several rows; by default
             that of the row.
     """

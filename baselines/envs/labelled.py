@@ -23,6 +23,9 @@ class Labelled(gymnasium.Wrapper[str, str, str, str]):
         env: any environment whose base is a `TextEnv`; wrappers that rewrite actions must not stand between.
         agent: "oracle" (the optimal plan from the current state) or "expert" (one that has read what was said so far).
 
+    Attributes:
+        calls: number of states in which the expert has been asked so far.
+
     Raises:
         InvalidOptionError: the world has no such expert.
     """
@@ -33,6 +36,7 @@ class Labelled(gymnasium.Wrapper[str, str, str, str]):
         assert isinstance(env.unwrapped, TextEnv)
         self._base: TextEnv[Any] = env.unwrapped
         self._agent = agent
+        self.calls = 0
         self._expert: Expert | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
@@ -49,6 +53,7 @@ class Labelled(gymnasium.Wrapper[str, str, str, str]):
 
     def _label(self, action: str | None) -> str | None:
         """What the expert would do after an action, or at the beginning (`None`)."""
+        self.calls += 1
         if self._expert is not None:
             self._expert.observe(action, self._base.observation)
             return self._expert.action()

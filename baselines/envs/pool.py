@@ -34,8 +34,12 @@ class Pool(Protocol):
         """The next answer of any environment that has been asked; `TimeoutError` if none comes in time."""
         ...
 
-    def call(self, slot: int, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of one environment that has answered, such as `snapshot`, and wait for it."""
+    def call(self, slot: int, name: str, *args: Any, timeout: float | None = None) -> Any:
+        """Call a method of one environment that has answered, such as `snapshot`, and wait for it.
+
+        Raises:
+            WorkerError: it has not answered within `timeout` seconds, and is replaced as by `restart`.
+        """
         ...
 
     def restart(self, slot: int) -> None:
@@ -50,7 +54,8 @@ class Pool(Protocol):
 class InProcessPool:
     """Environments in this process, one after the other: the fastest for worlds that answer in a millisecond.
 
-    They answer in the order in which they were asked, so equal seeds give equal rollouts to the last bit.
+    They answer in the order in which they were asked, so equal seeds give equal rollouts to the last bit. Nothing can
+    interrupt them, so time limits have no effect: a world that hangs stops the rollout.
 
     Args:
         make_env: function that makes one environment.
@@ -81,16 +86,16 @@ class InProcessPool:
         self._asked.append((slot, act))
 
     def recv(self, timeout: float | None = None) -> Received:
-        """See `Pool`; an environment that breaks is told from others by the `WorkerError` that caused it."""
+        """See `Pool`, without its timeout; an environment that breaks is the `slot` of the error's cause."""
         slot, answer = self._asked.popleft()
         try:
             return Received(slot, *answer())
         except WorldBrokenError as error:
             raise error from WorkerError(f"environment {slot} broke", slot)
 
-    def call(self, slot: int, name: str, *args: Any, **kwargs: Any) -> Any:
-        """See `Pool`."""
-        return self._envs[slot].get_wrapper_attr(name)(*args, **kwargs)
+    def call(self, slot: int, name: str, *args: Any, timeout: float | None = None) -> Any:
+        """See `Pool`, without its timeout."""
+        return self._envs[slot].get_wrapper_attr(name)(*args)
 
     def restart(self, slot: int) -> None:
         """See `Pool`; nothing to do: an environment here answers before anybody can grow tired of waiting."""

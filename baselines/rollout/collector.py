@@ -142,7 +142,8 @@ class Collector:
         chat: format that turns observations into token ids.
         patience: seconds for which a batch waits for slower environments after the first has answered; `inf` waits for
             all of them.
-        answer_seconds: seconds after which an environment that has not answered counts as broken.
+        answer_seconds: seconds after which an environment that has not answered counts as broken, in a pool that can
+            interrupt its environments.
 
     An episode ends when its environment says so, or when what the policy would read next outgrows the model's context
     (a memory that leaves turns out leaves out more of them before that); it is then cut there and marked `overflow`. An
@@ -205,6 +206,31 @@ class Collector:
         self._fill(run)
         deadline = math.inf
         ready: dict[int, _Slot] = {}
+        while answers := self._answers(run, deadline):
+            for number in sorted(answers):
+                slot, answer = self._slots[number], answers[number]
+                if slot.overdue:  # It answers after all: its environment can be used again.
+                    slot.overdue = False
+                elif isinstance(answer, str):
+                    self._break(run, slot, answer)
+                else:
+                    try:
+                        if self._read(run, slot, answer):
+                            ready[number] = slot
+                    except (WorkerError, WorldBrokenError) as error:  # While its moment was saved or restored.
+                        self._break(run, slot, str(error))
+                self._fill(run)
+            if ready:
+                deadline = min(deadline, time.monotonic() + self._patience)
+        return [ready[number] for number in sorted(ready)]
+
+    def _answers(self, run: _Run, deadline: float) -> dict[int, Received | str]:
+        """The next answer by its slot; none after the deadline, or where none is awaited.
+
+        With infinite patience it is all that are awaited, because the order in which slots are filled again must not
+        follow from who answers first.
+        """
+        answers: dict[int, Received | str] = {}
         while any(slot.asked_at is not None and not slot.overdue for slot in self._slots):
             try:
                 slot, answer = self._receive(deadline)
@@ -214,20 +240,10 @@ class Collector:
                     break
                 continue
             slot.asked_at = None
-            if slot.overdue:  # It answers after all: its environment can be used again.
-                slot.overdue = False
-            elif isinstance(answer, str):
-                self._break(run, slot, answer)
-            else:
-                try:
-                    if self._read(run, slot, answer):
-                        ready[slot.number] = slot
-                except (WorkerError, WorldBrokenError) as error:  # While its moment was saved or restored.
-                    self._break(run, slot, str(error))
-            self._fill(run)
-            if ready:
-                deadline = min(deadline, time.monotonic() + self._patience)
-        return [ready[number] for number in sorted(ready)]
+            answers[slot.number] = answer
+            if self._patience < math.inf:
+                break
+        return answers
 
     def _fill(self, run: _Run) -> None:
         """Begin the next episodes in idle slots."""
@@ -295,7 +311,7 @@ class Collector:
             slot.context = first_context(self._chat, slot.observation, slot.instructions)
             start = run.request(slot).start
             if start is not None:
-                self._pool.call(slot.number, "restore", start.moment)
+                self._pool.call(slot.number, "restore", start.moment, timeout=self._answer_seconds)
                 slot.observation = start.observation
                 slot.context = Context(start.prompt, fresh=True, length=len(start.prompt), shown=0)
             if slot.context.length > self._room:
@@ -322,7 +338,7 @@ class Collector:
     def _save(self, run: _Run, slot: _Slot) -> None:
         """Save the moment before the next action, if that is wanted."""
         if run.request(slot).saves:
-            slot.moment = self._pool.call(slot.number, "snapshot")
+            slot.moment = self._pool.call(slot.number, "snapshot", timeout=self._answer_seconds)
 
     def _act(self, request: EpisodeRequest, slot: _Slot, completion: Completion, answer: Received) -> Trajectory | None:
         """Note what came of a sampled action; the episode if that ended it."""

@@ -8,6 +8,7 @@
     turn, 1 turn         o1 a1 | (o1 A1 o2) a2 | (o1 A2 o3) a3 | (o1 A3 o4) a4        (...): one message
 
 The first observation always stays, because it states the goal. Where earlier turns are left out, a note says how many.
+Where a message holds several observations, only the newest keeps its list of admissible actions.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from baselines.policy.chat import ChatFormat, Message
 from baselines.rollout.trajectory import Turn
 from textagent_gym.texts import cut_middle
+from textagent_gym.wrappers import without_hints
 
 _SHORT = 200
 """Largest number of characters per action and per observation of an earlier turn in the message of "turn"."""
@@ -109,20 +111,21 @@ def _window(turns: Sequence[Turn], observation: str, shown: int) -> list[Message
     first, *rest = _messages(kept, [turn.text for turn in kept], observation)
     if shown == len(turns):
         return [first, *rest]
-    content = "\n\n".join((turns[0].observation, _left_out(len(turns) - shown), first["content"]))
+    content = "\n\n".join((without_hints(turns[0].observation), _left_out(len(turns) - shown), first["content"]))
     return [Message(role="user", content=content), *rest]
 
 
 def _summary(chat: ChatFormat, turns: Sequence[Turn], observation: str, shown: int) -> Message:
     """The goal, the last actions with what followed them, in short, and the observation."""
     replies = [*(turn.observation for turn in turns[1:]), observation]
-    parts = [turns[0].observation]
+    parts = [without_hints(turns[0].observation)]
     if shown < len(turns):
         parts.append(_left_out(len(turns) - shown))
     for number in range(len(turns) - shown, len(turns)):
         action = cut_middle(chat.dialogue.action(turns[number].text), _SHORT)
         last = number == len(turns) - 1
-        parts.append(f"> {action}\n{replies[number] if last else cut_middle(replies[number], _SHORT)}")
+        reply = replies[number] if last else cut_middle(without_hints(replies[number]), _SHORT)
+        parts.append(f"> {action}\n{reply}")
     if not shown:
         parts.append(observation)
     return Message(role="user", content="\n\n".join(parts))

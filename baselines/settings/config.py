@@ -79,7 +79,7 @@ Mixture = Annotated[
         str_from_instance=spell_mixture,
     ),
 ]
-"""Environments with weights, on the command line as `--mixture textagent/ALFWorld-v0=0.5 receptacles=5`."""
+"""Environments with weights, on the command line as `--mixture ALFWorld=0.5 receptacles=5`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,8 @@ class RolloutConfig:
     """Seconds for which a batch waits for slower environments of a pool.
     With `inf` it waits for all of them, which makes equal runs give equal results to the last bit."""
     answer_seconds: float = 600.0
-    """Seconds after which an environment of a pool that has not answered counts as broken."""
+    """Seconds after which an environment that has not answered counts as broken; without effect in process, where
+    nothing can be interrupted."""
     temperature: float = 1.0
     """Sampling temperature; 0 takes the likeliest token."""
     max_action_tokens: int = 24
@@ -166,7 +167,7 @@ class TrainerConfig(RolloutConfig):
     It bounds the memory and changes nothing else."""
     aggregation: Aggregation = "token"
     """Divisor that makes the loss of the tokens one number: "token" (number of tokens in the minibatch),
-    "sequence" (number of tokens in each episode) or "constant" (the same for every episode)."""
+    "sequence" (number of tokens in each episode) or "constant" (`max_action_tokens`, for every episode)."""
     max_gradient: float = 1.0
     """Largest norm of a model's gradient; a longer one is scaled down to it."""
     format: AnswerFormatName | None = None

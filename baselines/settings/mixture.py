@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import read_settings, split_settings
+from textagent_gym.registration import full_id
 
 Entry = dict[str, Any]
 """One environment of a mixture as it is spelled in a recipe: `env`, and where wanted `set` and `weight`."""
@@ -37,18 +38,19 @@ class Component:
 def parse_mixture(words: Sequence[str]) -> list[Entry]:
     """The entries that the words of a command line name: an id, a weight after `=`, then settings of that environment.
 
-    Raises:
-        InvalidOptionError: a setting stands before the first id, or cannot be read.
-        gymnasium.error.Error: there is no such id.
+    Ids are spelled as for `whole_id`. A word such as `rooms=4` is a setting, unless an environment has that name.
 
-    >>> parse_mixture(["textagent/ALFWorld-v0=0.5", "receptacles=5", "textagent/TextWorldSimple-v0"])
+    Raises:
+        InvalidOptionError: a setting stands before the first id or cannot be read, or there is no such id.
+
+    >>> parse_mixture(["ALFWorld=0.5", "receptacles=5", "textagent/TextWorldSimple-v0"])
     ... # doctest: +NORMALIZE_WHITESPACE
     [{'env': 'textagent/ALFWorld-v0', 'set': {'receptacles': 5}, 'weight': 0.5},
      {'env': 'textagent/TextWorldSimple-v0', 'set': {}, 'weight': 1.0}]
     """
     parts: list[tuple[str, list[str]]] = []
     for word in words:
-        if word.partition("=")[0].isidentifier() and "=" in word:
+        if _is_setting(word):
             if not parts:
                 raise InvalidOptionError(
                     f"mixture begins with the id of an environment, such as {_EXAMPLE}, got {word!r}"
@@ -59,9 +61,22 @@ def parse_mixture(words: Sequence[str]) -> list[Entry]:
     entries = []
     for word, settings in parts:
         env, _, weight = word.partition("=")
-        kwargs = read_settings(env, split_settings(settings))
-        entries.append({"env": env, "set": kwargs, "weight": _number(weight or "1", word)})
+        kwargs = read_settings(full_id(env), split_settings(settings))
+        entries.append({"env": whole_id(env), "set": kwargs, "weight": _number(weight or "1", word)})
     return entries
+
+
+def whole_id(env: str) -> str:
+    """The id that is meant, as `full_id` reads it, behind the module that registers it where one is named.
+
+    Raises:
+        InvalidOptionError: no environment has it.
+
+    >>> whole_id("lights/Lights"), whole_id("textagent_gym:ALFWorld")
+    ('lights/Lights-v0', 'textagent_gym:textagent/ALFWorld-v0')
+    """
+    module, colon, _ = env.rpartition(":")
+    return f"{module}{colon}{full_id(env)}"
 
 
 def spell_mixture(entries: Sequence[Entry]) -> list[str]:
@@ -116,6 +131,18 @@ def deal(weights: Sequence[float], count: int, seed: int) -> NDArray[np.int64]:
     points = (np.arange(count) + rng.random()) * (ends[-1] / count)
     dealt = played[np.searchsorted(ends[:-1], points, side="right")]
     return rng.permutation(dealt)
+
+
+def _is_setting(word: str) -> bool:
+    """Whether a word is `name=value`, and not an id with its weight."""
+    name, equals, _ = word.partition("=")
+    if not equals or not name.isidentifier():
+        return False
+    try:
+        full_id(name)
+    except InvalidOptionError:
+        return True
+    return False
 
 
 def _number(text: str, word: str) -> float:

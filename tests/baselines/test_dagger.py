@@ -325,6 +325,33 @@ def test_the_labels_are_spent_to_the_last_one_and_aggregated(tiny: Path, tmp_pat
     assert metrics[1]["agreement"] < 1.0
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_every_call_of_the_expert_is_counted(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: bool
+) -> None:
+    asked: list[str | None] = []
+    label = Labelled._label
+
+    def counted(self: Labelled, action: str | None) -> str | None:
+        asked.append(action)
+        return label(self, action)
+
+    monkeypatch.setattr(Labelled, "_label", counted)
+    settings = config(tiny, tmp_path, decay=0.5, labels=24, epochs=1.0)
+    if cut:  # The context is full after the first turn.
+        chat = chat_of(str(tiny), load_policy(str(tiny))[1])
+        env = gymnasium.make(settings.env, **KWARGS)
+        begun = [env.reset(options={"task_index": task}) for task in range(8)]
+        openings = [len(chat.opening(text, info["instructions"])) for text, info in begun]
+        longest = max(openings) + settings.max_action_tokens
+        monkeypatch.setattr("baselines.rollout.transformers_backend.context_length", lambda model: longest)
+    dagger.run(settings)
+    metrics = curve(tmp_path)
+    assert sum(m["expert_calls"] for m in metrics) == len(asked)
+    assert metrics[0]["expert_calls"] >= metrics[0]["new_labels"]
+    assert sum(m["expert_calls"] for m in metrics[1:]) > sum(m["new_labels"] for m in metrics[1:])
+
+
 def test_the_first_policy_is_fitted_to_the_labels_of_all_iterations(tiny: Path, tmp_path: Path) -> None:
     policy = dagger.run(config(tiny, tmp_path / "dagger"))
     lessons = [json.loads((tmp_path / "dagger" / "labels" / f"{i}.json").read_text()) for i in (1, 2, 3)]

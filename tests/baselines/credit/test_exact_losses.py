@@ -14,6 +14,7 @@ import pytest
 import torch
 from trl import GRPOTrainer, RLOOTrainer
 
+from baselines import reinforce_pp
 from baselines.credit.losses import aggregate, gspo_ratio, kl_estimate, policy_losses, truncated_weights, value_clip
 from baselines.credit.method import Forward
 from baselines.settings.config import Aggregation, PolicyConfig, PolicyLoss
@@ -196,6 +197,20 @@ def test_each_token_has_its_own_gradient_where_turns_have_advantages_of_their_ow
         value = (policy_losses(forward, settings).policy * forward.mask).sum()
         gradient = torch.autograd.grad(value, forward.log_probs)[0]
         torch.testing.assert_close(gradient, loop(forward, settings), rtol=2e-6, atol=1e-6)
+
+
+def test_reinforce_pp_has_k1_in_the_reward_and_its_baseline_variant_k2_in_the_loss() -> None:
+    def settings(**changes: Any) -> reinforce_pp.Config:
+        return reinforce_pp.Config(model="", env="", out=Path(), kl=0.3, **changes)
+
+    in_loss = settings(baseline=True, group_size=2, kl_in="loss")
+    assert (settings().reward_kl, in_loss.reward_kl) == (0.3, 0.0)
+    expected = config(clip_low=0.2, clip_high=0.2, kl=0.3, kl_estimator="k2")
+    for seed in CASES:
+        forward = random_forward(seed, per_turn=True)
+        value = (reinforce_pp.method(in_loss).loss(forward).policy * forward.mask).sum()
+        gradient = torch.autograd.grad(value, forward.log_probs)[0]
+        torch.testing.assert_close(gradient, loop(forward, expected), rtol=2e-6, atol=1e-6)
 
 
 def test_the_value_loss_is_the_larger_of_two_squares() -> None:

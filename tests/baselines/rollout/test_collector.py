@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from baselines.envs.pool import InProcessPool, make_pool
 from baselines.policy.chat import ChatFormat
 from baselines.policy.models import load_policy, make_tokenizer
-from baselines.rollout import Collection, Collector, Completion, EpisodeRequest, Prompt, TransformersGenerator
+from baselines.rollout import Collection, Collector, Completion, EpisodeRequest, Prompt, Start, TransformersGenerator
 from baselines.rollout.trajectory import Trajectory
 from textagent_gym import UnicodeText
 from textagent_gym.errors import WorldBrokenError
@@ -99,13 +100,20 @@ def test_a_slow_environment_stalls_nobody() -> None:
 
 
 def test_infinite_patience_composes_equal_batches() -> None:
+    others_done = threading.Barrier(3)
+
+    def late(task: int, turn: int) -> None:
+        if task < 3 and turn == 2 and threading.current_thread() is not threading.main_thread():
+            others_done.wait(WAIT)
+            time.sleep(0.0 if task else 0.2)  # The first slot is the last to be free.
+
     calls = []
     for kind in ("in-process", "thread"):
-        runner = collector(World, 3, kind, patience=math.inf)
-        runner.collect(requests(8))
+        runner = collector(lambda: World(late), 3, kind, patience=math.inf)
+        runner.collect(requests(5))
         runner.close()
         calls.append(runner.generator.calls)
-    assert calls[0] == calls[1]
+    assert calls[0] == calls[1] == [[0, 1, 2]] * 2 + [[0, 1]] * 2
 
 
 @pytest.mark.parametrize("kind", ["in-process", "thread"])
@@ -172,6 +180,38 @@ def test_the_episode_of_an_environment_that_hangs_is_played_elsewhere() -> None:
         release.set()
     assert tasks(runner.collect(requests(5))) == [str(i) for i in range(5)]
     runner.close()
+
+
+@pytest.mark.parametrize("method", ["snapshot", "restore"])
+def test_the_episode_of_an_environment_that_hangs_in_a_call_is_played_elsewhere(method: str) -> None:
+    release, hanging = threading.Event(), threading.Event()
+
+    class Saving(World):
+        def snapshot(self) -> int:
+            return self._call("snapshot")
+
+        def restore(self, moment: int) -> None:
+            self._call("restore")
+
+        def _call(self, name: str) -> int:
+            if name == method and self._number == 1 and not hanging.is_set():
+                hanging.set()
+                release.wait(WAIT)
+            return self._turn
+
+    runner = collector(Saving, 2, "thread", answer_seconds=0.5)
+    start = Start(0, tuple(runner._chat.opening("task 0")), "task 0")
+    asked = [EpisodeRequest(i, options={"task": i}, start=start, saves=True) for i in range(4)]
+    began = time.monotonic()
+    try:
+        collection = runner.collect(asked)
+    finally:
+        release.set()
+    runner.close()
+    assert hanging.is_set()
+    assert time.monotonic() - began < WAIT / 2
+    assert tasks(collection) == ["0", "1", "2", "3"]
+    assert [[turn.moment for turn in trajectory.turns] for trajectory in collection.trajectories] == [[0, 1]] * 4
 
 
 def test_a_killed_worker_costs_nothing_but_its_episode(tmp_path: Path) -> None:

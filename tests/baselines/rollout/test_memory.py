@@ -30,6 +30,7 @@ from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import load, replay, save
 from textagent_gym.vector import env_maker
+from textagent_gym.wrappers import AdmissibleActionHints
 
 ENV = "lights/Lights-v0"
 CPU = torch.device("cpu")
@@ -187,6 +188,22 @@ def test_a_context_that_is_begun_anew_is_the_template_of_what_the_memory_keeps(t
         text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         assert list(trajectory.closing) == tokenizer(text, add_special_tokens=False)["input_ids"]
     assert trajectory.closing_fresh == (dialogue.memory != "no-thoughts")
+
+
+@pytest.mark.parametrize("memory", ["whole", "window", "turn"])
+def test_a_message_holds_the_newest_list_of_actions_only(tiny: Path, memory: Any) -> None:
+    chat = ChatFormat(load_policy(str(tiny))[1], dialogue=Dialogue(memory=memory, memory_turns=2))
+    make = env_maker(ENV, wrappers=(AdmissibleActionHints,), switches=3, max_turns=6)
+    generator = Scripted(chat)
+    collector = Collector(InProcessPool(make, 1), generator, chat)
+    [trajectory] = collector.collect([EpisodeRequest(0, seed=3)]).trajectories
+    collector.close()
+    for turn, ids in zip(trajectory.turns, generator.read, strict=True):
+        messages = chat.tokenizer.decode(ids).split("<|user|>")[1:]
+        assert [message.count("Possible actions: ") for message in messages] == [1] * len(messages)
+        assert turn.observation in messages[-1]
+        assert "Turn on all 3 lights." in messages[0]
+    assert ("left out: 3" in messages[0]) == (memory != "whole")
 
 
 def test_long_turns_are_short_in_the_message_of_a_turn(tiny: Path) -> None:

@@ -194,6 +194,29 @@ def test_curricula_come_from_a_recipe_that_the_command_line_overrides(tmp_path: 
     assert other.mixture == [{"env": "lights/Lights-v0", "set": {}, "weight": 1.0}]
 
 
+def test_the_environments_of_a_mixture_are_spelled_as_env_is(tmp_path: Path) -> None:
+    whole = [
+        {"env": "textagent/ALFWorld-v0", "set": {"receptacles": 5}, "weight": 0.5},
+        {"env": "textagent_gym:lights/Lights-v0", "set": {"switches": 2}, "weight": 1.0},
+    ]
+    required = ["--model", "m", "--out", "o", "--env", "lights/Lights"]
+    words = ["--mixture", "ALFWorld=0.5", "receptacles=5", "textagent_gym:lights/Lights", "switches=2"]
+    assert read_config(grpo.Config, [*required, *words]).mixture == whole
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "mixture:\n  - {env: ALFWorld, set: {receptacles: 5}, weight: 0.5}\n"
+        "  - {env: 'textagent_gym:lights/Lights', set: {switches: 2}, weight: 1.0}\n"
+    )
+    assert read_config(grpo.Config, [*required, "--config", str(recipe)]).mixture == whole
+
+
+@pytest.mark.parametrize("second", [["--mixture", "ALFWorld"], ["--mixture=ALFWorld"]])
+def test_a_second_mixture_is_refused(second: list[str]) -> None:
+    words = ["--model", "m", "--out", "o", "--env", "lights/Lights", "--mixture", "lights/Lights=2", *second]
+    with pytest.raises(InvalidOptionError, match="--mixture is given twice"):
+        read_config(grpo.Config, words)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -231,6 +254,9 @@ def test_settings_that_make_no_curriculum_are_refused(fields: dict[str, Any], me
     [
         (["switches=2"], "begins with the id of an environment"),
         (["lights/Lights-v0=many"], "a weight is a number"),
+        (["ALFWorld=many"], "a weight is a number"),
+        (["ALFWorlds=0.5"], "begins with the id of an environment"),
+        (["ALFWorlds"], "'ALFWorlds' does not exist. Did you mean: textagent/ALFWorld-v0"),
         (["lights/Lights-v0", "switches=1", "switches=2"], "set twice"),
     ],
 )
