@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import learning, rollout, textworld_env
+from benchmarks import learning, rollout, textworld_env, trainers
 
 pytestmark = pytest.mark.slow
 
@@ -37,3 +37,11 @@ def test_learning(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: pytest
     ]
     assert all(0 <= result["before"] <= 1 and 0 <= result["after"] <= 1 for result in results)
     assert results[1]["env_steps"] > 0
+
+
+def test_trainers_do_equal_work(capsys: pytest.CaptureFixture[str]) -> None:
+    trainers.main(trainers.Config(rounds=1, iterations=2, groups=2, turns=3, action_tokens=6, hidden=32))
+    shown = [line for line in capsys.readouterr().out.splitlines() if "textagent-" in line or "TRL, " in line]
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown]
+    assert [row[1] for row in rows] == ["48", "48"]  # Turns.
+    assert [row[3] for row in rows] == ["16", "16"]  # Updated episodes.
