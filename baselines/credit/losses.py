@@ -12,6 +12,18 @@ from baselines.credit.method import Forward, Losses
 from baselines.settings.config import Aggregation, KLEstimator, PolicyConfig
 
 
+def token_log_probs(logits: torch.Tensor, ids: torch.Tensor, temperature: float = 1.0) -> torch.Tensor:
+    """Log-probability of each token, from the logits that it was sampled from.
+
+    Args:
+        logits: shape (..., vocabulary).
+        ids: shape (...).
+        temperature: sampling temperature of the tokens.
+    """
+    scaled = logits.float() / temperature
+    return scaled.gather(-1, ids[..., None]).squeeze(-1) - scaled.logsumexp(-1)
+
+
 def sampled_log_probs(logits: torch.Tensor, ids: torch.Tensor, temperature: float = 1.0) -> torch.Tensor:
     """Log-probability of each token given the tokens before it; 0 for the first one.
 
@@ -23,9 +35,7 @@ def sampled_log_probs(logits: torch.Tensor, ids: torch.Tensor, temperature: floa
     Returns:
         shape (batch, time).
     """
-    scaled = logits[:, :-1].float() / temperature
-    chosen = scaled.gather(-1, ids[:, 1:, None]).squeeze(-1) - scaled.logsumexp(-1)
-    return torch.nn.functional.pad(chosen, (1, 0))
+    return torch.nn.functional.pad(token_log_probs(logits[:, :-1], ids[:, 1:], temperature), (1, 0))
 
 
 def token_ratio(log_probs: torch.Tensor, old_log_probs: torch.Tensor) -> torch.Tensor:

@@ -24,12 +24,14 @@ class Forward:
 
     Attributes:
         mask: 1 for every sampled token.
-        log_probs: log-probability of each token under the weights that are being trained.
-        old_log_probs: log-probability of each token before the iteration's first update: the generator's, or with
-            `Method.rescored` the trainer's own.
-        sampling_log_probs: log-probability of each token when it was sampled, as the generator gave it.
+        log_probs: log-probability of each sampled token under the weights that are being trained; like those below, 0
+            for the other tokens.
+        old_log_probs: log-probability of each sampled token before the iteration's first update: the generator's, or
+            with `Method.rescored` the trainer's own.
+        sampling_log_probs: log-probability of each sampled token when it was sampled, as the generator gave it.
         advantages: advantage of the step that a token belongs to.
-        reference_log_probs: log-probability of each token under the first policy; `None` unless `Method.reference`.
+        reference_log_probs: log-probability of each sampled token under the first policy; `None` unless
+            `Method.reference`.
         step_mask: 1 for the first token of every step, where a critic's estimate for the step stands.
         values: the critic's estimate before each token; `None` without a critic.
         old_values: estimate before the token's step when it was collected; `None` without a critic.

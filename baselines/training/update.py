@@ -23,13 +23,13 @@ from accelerate.utils import gather_object
 from numpy.typing import NDArray
 
 from baselines.credit.advantages import Credit
-from baselines.credit.losses import aggregate, sampled_log_probs
+from baselines.credit.losses import aggregate
 from baselines.credit.method import Forward, Method
 from baselines.credit.rollouts import Array, Counts, Rollouts, join, rollouts_of, turn_values
 from baselines.rollout.trajectory import Batch, Row, Trajectory, collate, idle_batch, rows_of
 from baselines.settings.config import TrainerConfig
 from baselines.training.critic import estimates, read_values
-from baselines.training.scoring import read_log_probs, sampling_log_probs
+from baselines.training.scoring import batch_log_probs, read_log_probs, sampling_log_probs
 
 _DIFFERENCE = "log_prob_difference"  # How the metrics name the distance between the generator and the trainer.
 _NO_ADVANTAGE = 1e-8
@@ -84,8 +84,8 @@ class _Lesson:
     Attributes:
         learner, method, config: what learns, and how.
         trajectories: the episodes of this process.
-        old: log-probability of each token of their `ids` before the first update.
-        reference: log-probability of each token under the first policy; `None` without one.
+        old: log-probability of each sampled token of their `ids` before the first update; 0 for the others.
+        reference: the same under the first policy; `None` without one.
         everyone: the episodes of all processes.
         credit: what their steps are credited with.
         only_critic: whether the policy stays as it is.
@@ -290,11 +290,11 @@ def _forward(lesson: _Lesson, batch: Batch, rows: list[Row], episodes: list[int]
         return torch.from_numpy(numbers).to(ids.device)
 
     with torch.set_grad_enabled(not lesson.only_critic):
-        logits = learner.policy(input_ids=ids, attention_mask=mask, use_cache=False).logits
+        log_probs = batch_log_probs(learner.policy, batch, temperature)
     old_values = lesson.everyone.rollouts.values
     return Forward(
         mask=batch.action_mask,
-        log_probs=sampled_log_probs(logits, ids, temperature),
+        log_probs=log_probs,
         old_log_probs=per_token(lesson.old),
         sampling_log_probs=batch.log_probs,
         advantages=per_step(credit.advantages),
