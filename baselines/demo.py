@@ -261,7 +261,7 @@ def train_rl(config: Config, sft: Path) -> Path:
         credit="process",
         discount=0.5,
         minibatches=4,
-        microbatch=32,
+        microbatch=16_384,
         checkpoint_every=2,
         seed=config.seed,
     )

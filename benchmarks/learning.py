@@ -122,7 +122,7 @@ WORLDS = {
             "learning_rate": 5e-4,
             "warmup": 20,
             "minibatches": 4,
-            "microbatch": 32,
+            "microbatch": 16_384,
         },
         labels=100,
         start=start_of_games,

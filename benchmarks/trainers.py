@@ -36,7 +36,8 @@ from textagent_gym.wrappers import AdmissibleActionHints
 
 ENV = "benchmarks/Coins-v0"
 LEVEL, TASKS = 5, 8
-GROUP_SIZE, MICROBATCH = 8, 16
+GROUP_SIZE = 8
+MICROBATCH_EPISODES, MICROBATCH_TOKENS = 16, 8_192  # Of TRL, and here: about the same memory.
 LEARNING_RATE = 1e-7
 END_SCALE = 5.0
 """Factor on the end token's embedding: actions of random weights end after different numbers of tokens, as those of
@@ -197,7 +198,7 @@ def run_ours(config: Config, policy: Path, out: Path) -> list[Iteration]:
         max_action_tokens=config.action_tokens,
         learning_rate=LEARNING_RATE,
         minibatches=1,
-        microbatch=MICROBATCH,
+        microbatch=MICROBATCH_TOKENS,
         checkpoint_every=config.iterations,
     )
     Coins.read_clock()
@@ -245,11 +246,11 @@ def run_trl(config: Config, policy: Path, out: Path) -> list[Iteration]:
     )
     instructions = make_env(config.turns).reset(seed=0)[1]["instructions"]
     prompt = [{"role": "system", "content": instructions}, {"role": "user", "content": ""}]
-    batches = config.episodes // MICROBATCH
+    batches = config.episodes // MICROBATCH_EPISODES
     arguments = GRPOConfig(
         output_dir=str(out),
         max_steps=config.iterations,
-        per_device_train_batch_size=MICROBATCH,
+        per_device_train_batch_size=MICROBATCH_EPISODES,
         gradient_accumulation_steps=batches,
         steps_per_generation=batches,
         num_generations=GROUP_SIZE,

@@ -162,9 +162,9 @@ class TrainerConfig(RolloutConfig):
     """Number of passes over each iteration's episodes."""
     minibatches: int = 2
     """Number of updates per pass."""
-    microbatch: int = 16
-    """Number of episodes, or of their contexts, that go through the model at once.
-    It bounds the memory and changes nothing else."""
+    microbatch: int = 8_192
+    """Number of tokens that go through the model at once, in episodes (or their contexts) of nearly the same length; a
+    longer one goes by itself. It bounds the memory and changes nothing else."""
     aggregation: Aggregation = "token"
     """Divisor that makes the loss of the tokens one number: "token" (number of tokens in the minibatch),
     "sequence" (number of tokens in each episode) or "constant" (`max_action_tokens`, for every episode)."""

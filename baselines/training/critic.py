@@ -13,6 +13,7 @@ from transformers import AutoConfig, AutoModelForTokenClassification, PreTrained
 from baselines.credit.rollouts import Array
 from baselines.rollout.trajectory import Trajectory, Turn, rows_of
 from baselines.settings.config import Level
+from baselines.training.microbatches import pack
 
 
 def load_critic(name_or_path: str) -> PreTrainedModel:
@@ -46,26 +47,29 @@ def read_values(
         critic: model that `load_critic` returned, or a wrapper around it.
         trajectories: the episodes.
         level: unit that counts as a step.
-        microbatch: number of rows that go through the critic at once.
+        microbatch: number of tokens that go through the critic at once.
         device: device that holds the critic.
 
     Returns:
         `Rollouts.values`, shape (episodes, steps), and `Rollouts.bootstrap`, shape (episodes,).
     """
-    steps: list[list[float]] = [[] for _ in trajectories]
     rows = rows_of([replace(t, turns=(*t.turns, _silent_turn(t))) for t in trajectories])
-    for start in range(0, len(rows), microbatch):
-        some = rows[start : start + microbatch]
+    estimated: list[list[float]] = [[] for _ in rows]
+    for places in pack([len(row.ids) for row in rows], microbatch):
+        some = [rows[place] for place in places]
         width = max(len(row.ids) for row in some) + 1  # The estimate after the last token stands one further on.
         ids = torch.tensor([row.ids + [0] * (width - len(row.ids)) for row in some], device=device)
         mask = torch.tensor([[1] * len(row.ids) + [0] * (width - len(row.ids)) for row in some], device=device)
         numbers = estimates(critic, ids, mask).tolist()
-        for row, line in zip(some, numbers, strict=True):
+        for place, row, line in zip(places, some, numbers, strict=True):
             at = 0
             for turn in row.turns:
                 begin = at + len(turn.prompt)
                 at = begin + len(turn.action)
-                steps[row.episode] += line[begin:at] if level == "token" and turn.action else line[begin : begin + 1]
+                estimated[place] += line[begin:at] if level == "token" and turn.action else line[begin : begin + 1]
+    steps: list[list[float]] = [[] for _ in trajectories]
+    for row, line in zip(rows, estimated, strict=True):
+        steps[row.episode] += line
     bootstrap = [0.0 if t.terminated else line[-1] for t, line in zip(trajectories, steps, strict=True)]
     values = np.zeros((len(steps), max((len(line) - 1 for line in steps), default=0)))
     for number, line in enumerate(steps):

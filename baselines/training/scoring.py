@@ -20,6 +20,7 @@ from accelerate.utils import extract_model_from_parallel
 from baselines.credit.losses import sampled_log_probs, token_log_probs
 from baselines.credit.rollouts import Array
 from baselines.rollout.trajectory import Batch, Trajectory, collate, rows_of
+from baselines.training.microbatches import pack
 
 
 def batch_log_probs(model: Any, batch: Batch, temperature: float) -> torch.Tensor:
@@ -78,20 +79,21 @@ def read_log_probs(
         model: causal language model, not wrapped for several processes.
         trajectories: the episodes.
         temperature: sampling temperature.
-        microbatch: number of rows that go through the model at once.
+        microbatch: number of tokens that go through the model at once.
         device: device that holds the model.
 
     Returns:
         per episode an array for `Trajectory.ids`, 0 for tokens that were not sampled.
     """
-    scores: list[list[Array]] = [[] for _ in trajectories]
+    scores = [np.zeros(len(trajectory.ids)) for trajectory in trajectories]
     rows = rows_of(trajectories)
-    for start in range(0, len(rows), microbatch):
-        some = rows[start : start + microbatch]
+    for places in pack([len(row.ids) for row in rows], microbatch):
+        some = [rows[place] for place in places]
         numbers = batch_log_probs(model, collate(some).to(device), temperature).double().cpu().numpy()
         for row, line in zip(some, numbers, strict=True):
-            scores[row.episode].append(line[: len(row.ids)])
-    return [np.concatenate(lines) for lines in scores]
+            end = row.start + len(row.ids)
+            scores[row.episode][row.start : end] = line[: len(row.ids)]
+    return scores
 
 
 def sampling_log_probs(trajectories: Sequence[Trajectory]) -> list[Array]:

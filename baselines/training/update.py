@@ -29,6 +29,7 @@ from baselines.credit.rollouts import Array, Counts, Rollouts, join, rollouts_of
 from baselines.rollout.trajectory import Batch, Row, Trajectory, collate, idle_batch, rows_of
 from baselines.settings.config import TrainerConfig
 from baselines.training.critic import estimates, read_values
+from baselines.training.microbatches import pack
 from baselines.training.scoring import batch_log_probs, read_log_probs, sampling_log_probs
 
 _DIFFERENCE = "log_prob_difference"  # How the metrics name the distance between the generator and the trainer.
@@ -65,14 +66,12 @@ class _Everyone:
     Attributes:
         rollouts: the episodes.
         tokens: shape (episodes,), number of sampled tokens.
-        rows: shape (episodes,), number of rows.
         process: shape (episodes,), the process that holds the episode.
         place: shape (episodes,), its number among the episodes of that process.
     """
 
     rollouts: Rollouts
     tokens: Counts
-    rows: Counts
     process: Counts
     place: Counts
 
@@ -200,15 +199,14 @@ def _values(
 def _share(trajectories: Sequence[Trajectory], rollouts: Rollouts, smallest_group: int) -> _Everyone:
     """The episodes of all processes, without groups that are too small."""
     tokens = np.array([t.sampled for t in trajectories], dtype=np.int64)
-    rows = np.bincount([row.episode for row in rows_of(trajectories)], minlength=len(trajectories))
-    parts: list[tuple[Rollouts, Counts, Counts]] = gather_object([(rollouts, tokens, rows)])
-    rollouts = join([part for part, _, _ in parts])
-    process = np.concatenate([np.full(len(counts), number) for number, (_, counts, _) in enumerate(parts)])
-    place = np.concatenate([np.arange(len(counts)) for _, counts, _ in parts])
-    tokens, rows = (np.concatenate([part[field] for part in parts]) for field in (1, 2))
+    parts: list[tuple[Rollouts, Counts]] = gather_object([(rollouts, tokens)])
+    rollouts = join([part for part, _ in parts])
+    process = np.concatenate([np.full(len(counts), number) for number, (_, counts) in enumerate(parts)])
+    place = np.concatenate([np.arange(len(counts)) for _, counts in parts])
+    tokens = np.concatenate([counts for _, counts in parts])
     sizes = dict(zip(*np.unique(rollouts.groups, return_counts=True), strict=True))
     kept = np.array([i for i, group in enumerate(rollouts.groups) if sizes[group] >= smallest_group], dtype=np.int64)
-    return _Everyone(rollouts.select(kept), tokens[kept], rows[kept], process[kept], place[kept])
+    return _Everyone(rollouts.select(kept), tokens[kept], process[kept], place[kept])
 
 
 def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
@@ -217,16 +215,16 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     accelerator = learner.accelerator
     tokens, read_tokens = (int(everyone.tokens[episodes].sum()) for episodes in (counted, read))
     steps = int(everyone.rollouts.lengths[counted].sum())
-    most = np.bincount(everyone.process[read], weights=everyone.rows[read]).max()
-    passes = -(-int(most) // config.microbatch)
     mine = [int(i) for i in read if everyone.process[i] == accelerator.process_index]
-    # Rows of similar length go together, so that little is padded; the gradient is the same.
-    order = sorted(rows_of([lesson.trajectories[everyone.place[i]] for i in mine]), key=lambda row: len(row.ids))
+    my_rows = rows_of([lesson.trajectories[everyone.place[i]] for i in mine])
+    microbatches = pack([len(row.ids) for row in my_rows], config.microbatch)
+    counts: list[int] = gather_object([len(microbatches)])
+    passes = max(counts)
     models = [model for model in (learner.policy, learner.critic) if model is not None]
     sums: dict[str, float] = {}
     largest = 0.0
     for number in range(passes):
-        rows = order[number * config.microbatch : (number + 1) * config.microbatch]
+        rows = [my_rows[place] for place in microbatches[number]] if number < len(microbatches) else []
         batch = (collate(rows, method.level) if rows else idle_batch()).to(accelerator.device)
         episodes = [mine[row.episode] for row in rows]
         with ExitStack() as unsynchronised:

@@ -236,7 +236,7 @@ def test_long_turns_are_short_in_the_message_of_a_turn(tiny: Path) -> None:
 def test_log_probs_of_sampling_are_those_of_reading_the_rows(tiny: Path, dialogue: Dialogue) -> None:
     trajectories, model = play(tiny, dialogue)
     assert (len(rows_of(trajectories)) > 7) == (dialogue.memory != "whole")
-    again = read_log_probs(model, trajectories, 1.0, 4, CPU)
+    again = read_log_probs(model, trajectories, 1.0, 1_000, CPU)
     sampled = 0
     for trajectory, mine, theirs in zip(trajectories, again, sampling_log_probs(trajectories), strict=True):
         assert len(mine) == len(theirs) == len(trajectory.ids)
@@ -380,7 +380,7 @@ def test_an_episode_of_several_rows_counts_once(tiny: Path, tmp_path: Path, aggr
                     ids.append(token)
     total.backward()
     naive = {name: parameter.grad.clone() for name, parameter in policy.named_parameters()}
-    for microbatch in (1, 4, 16):
+    for microbatch in (1, 20, 1_000):
         assert_same(gradients(replace(settings, microbatch=microbatch), played), naive)
 
 
@@ -412,7 +412,7 @@ def test_a_critic_reads_each_row_alone(tiny: Path, closing_fresh: bool) -> None:
     values, bootstrap = read_values(critic, [cut], "turn", 1, CPU)
     assert values[0] == pytest.approx([said(1, 2, 3), said(1, 2, 3, 4, 5, 6), said(1, 6)], abs=1e-5)
     assert bootstrap[0] == pytest.approx(said(*(() if closing_fresh else (1, 6, 7, 8, 9)), 10, 11), abs=1e-5)
-    values, _ = read_values(critic, [cut], "token", 8, CPU)
+    values, _ = read_values(critic, [cut], "token", 50, CPU)
     rows = [(1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 4, 5, 6), (1, 6), (1, 6, 7), (1, 6, 7, 8)]
     assert values[0] == pytest.approx([said(*row) for row in rows], abs=1e-5)
 

@@ -92,7 +92,7 @@ def ours(tiny: Path, config: TrainerConfig, method: Method, played: list[Traject
     policy = load_policy(str(tiny))[0]
     move(policy, 1)
     scored = []
-    for trajectory, row in zip(played, read_log_probs(policy.eval(), played, 1.0, 4, CPU), strict=True):
+    for trajectory, row in zip(played, read_log_probs(policy.eval(), played, 1.0, 100, CPU), strict=True):
         at, turns = 0, []
         for turn in trajectory.turns:
             begin = at + len(turn.prompt)
@@ -178,7 +178,7 @@ def settings(tiny: Path, out: Path) -> dict[str, Any]:
         "env": "",
         "out": out,
         "minibatches": 1,
-        "microbatch": 5,
+        "microbatch": 100,
         "max_gradient": 1e9,
         "max_action_tokens": LONGEST,
     }

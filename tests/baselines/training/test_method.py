@@ -107,7 +107,7 @@ def test_the_values_are_those_of_the_tokens_before_each_step(tiny: Path) -> None
     ended = Trajectory(turns[:1], 0, terminated=True, closing=(6,))
     with torch.no_grad():
         read = critic(input_ids=torch.tensor([[*cut.ids, *cut.closing]])).logits[0, :, 0].double().numpy()
-    values, bootstrap = read_values(critic, [cut, ended], "turn", 2, CPU)
+    values, bootstrap = read_values(critic, [cut, ended], "turn", 1_000, CPU)
     # The prompts end at positions 2 and 5; the closing observation ends at 10.
     assert values == pytest.approx(np.array([[read[2], read[5]], [read[2], 0.0]]), abs=1e-5)
     assert bootstrap == pytest.approx([read[10], 0.0], abs=1e-5)
@@ -228,17 +228,18 @@ def test_the_trainer_can_compute_what_the_generator_should_have_said(tiny: Path,
         return Credit(np.where(rollouts.played, 1.0, 0.0))
 
     for rescored in (False, True):
+        before = len(seen)
         trajectories = some_episodes([[1.0, 0.5], [0.0]], [0, 1])
         _, metrics = gradient_of(tiny, tmp_path, Method(ones, loss, rescored=rescored), trajectories)
         # Generators that are off are told by the metrics in either case.
-        distance = (seen[-1].log_probs.detach() - seen[-1].sampling_log_probs).abs()[seen[-1].mask > 0]
+        distance = torch.cat([(f.log_probs.detach() - f.sampling_log_probs).abs()[f.mask > 0] for f in seen[before:]])
         assert metrics["log_prob_difference_mean"] == pytest.approx(float(distance.mean()), rel=1e-5)
         assert metrics["log_prob_difference_max"] == pytest.approx(float(distance.max()), rel=1e-5)
-    trusted, rescored_forward = seen
-    assert torch.equal(trusted.old_log_probs, trusted.sampling_log_probs)
-    assert torch.equal(rescored_forward.sampling_log_probs, trusted.sampling_log_probs)
-    same = [x * rescored_forward.mask for x in (rescored_forward.log_probs, rescored_forward.old_log_probs)]
-    torch.testing.assert_close(*same, rtol=1e-5, atol=1e-5)
+    microbatches = len(seen) // 2
+    for trusted, rescored_forward in zip(seen[:microbatches], seen[microbatches:], strict=True):
+        assert torch.equal(trusted.old_log_probs, trusted.sampling_log_probs)
+        assert torch.equal(rescored_forward.sampling_log_probs, trusted.sampling_log_probs)
+        torch.testing.assert_close(rescored_forward.log_probs, rescored_forward.old_log_probs, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("level", ["turn", "token"])

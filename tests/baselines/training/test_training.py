@@ -135,7 +135,7 @@ def test_a_finished_run_does_nothing_and_resumes_when_asked_for_more(tiny: Path,
 
 def test_settings_that_change_no_curve_may_change(tiny: Path, tmp_path: Path) -> None:
     grpo.run(config(tiny, tmp_path, iterations=1))
-    grpo.run(config(tiny, tmp_path, iterations=2, microbatch=3, slots=3, checkpoint_every=5))
+    grpo.run(config(tiny, tmp_path, iterations=2, microbatch=100, slots=3, checkpoint_every=5))
     assert [metrics["iteration"] for metrics in curve(tmp_path)] == [1, 2]
 
 

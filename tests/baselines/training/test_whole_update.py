@@ -186,7 +186,7 @@ def ours(models: Models, config: PolicyConfig, method: Method, played: list[Traj
 def test_the_gradients_are_those_of_episodes_that_are_read_one_by_one(
     tiny: Path, tmp_path: Path, name: str, level: Level, bootstrap: bool
 ) -> None:
-    shared: dict[str, Any] = {"model": str(tiny), "env": "", "out": tmp_path, "minibatches": 1, "microbatch": 3}
+    shared: dict[str, Any] = {"model": str(tiny), "env": "", "out": tmp_path, "minibatches": 1, "microbatch": 40}
     shared |= {"max_gradient": 1e9, "clip_low": 0.2, "clip_high": 0.2, "kl": KL, "discount": DISCOUNT}
     config: Any
     if name == "ppo":

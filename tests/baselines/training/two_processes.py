@@ -57,7 +57,7 @@ def main(policy: Path, out: Path) -> None:
         slots=6,
         max_action_tokens=5,
         learning_rate=1e-3,
-        microbatch=2,
+        microbatch=50,
         kl=0.1,
         eval_every=1,
         eval_tasks=5,
