@@ -15,6 +15,7 @@ from baselines.envs.pool import InProcessPool
 from baselines.policy.chat import ChatFormat, chat_of
 from baselines.policy.models import load_policy, make_tokenizer
 from baselines.rollout import Collector, EpisodeRequest, TransformersGenerator
+from baselines.rollout.backend import Prompt
 from baselines.rollout.trajectory import Trajectory, collate, rows_of
 
 
@@ -46,6 +47,24 @@ def test_sampled_log_probs_are_those_of_reading_the_whole_conversation(tiny: Pat
     difference = ((again - batch.log_probs) * batch.action_mask).abs().max()
     assert batch.action_mask.sum() > 300
     assert difference < 1e-4
+
+
+def test_slots_whose_action_has_ended_are_not_computed(tiny: Path) -> None:
+    model, tokenizer = load_policy(str(tiny))
+    with torch.no_grad():
+        model.get_input_embeddings().weight[tokenizer.eos_token_id] *= 6  # Actions differ in length.
+    generator = TransformersGenerator(model.eval(), tokenizer.eos_token_id, slots=9, max_action_tokens=12)
+    read: list[int] = []
+    model.get_input_embeddings().register_forward_pre_hook(lambda _, inputs: read.append(inputs[0].numel()))
+    lengths: list[int] = []
+    for turn in range(3):
+        slots = range(9) if turn == 0 else (1, 8, 4, 2)
+        prompts = [Prompt(slot, (5 + slot, 6, 7), turn == 0, slot if turn == 0 else None) for slot in slots]
+        read.clear()
+        sampled = [len(completion.ids) for completion in generator.generate(prompts)]
+        assert sum(read[1:]) == sum(sampled) - len(sampled)  # Nobody reads the last token of an action yet.
+        lengths += sampled
+    assert len(set(lengths)) > 2
 
 
 def test_each_turn_alone_reads_the_same_conversation_as_the_batch(tiny: Path) -> None:
