@@ -33,7 +33,7 @@ _AHEAD = 0.25  # Share of the columns in use for which memory is allocated ahead
 _BELOW_ONE = 1 - 2**-20  # Largest uniform number: its product with a rounded sum of 1 must stay below that sum.
 
 
-class _Layer(DynamicLayer):
+class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]
     """Keys and values of one layer for all slots, in memory that is allocated ahead.
 
     Attributes:
@@ -42,7 +42,7 @@ class _Layer(DynamicLayer):
     """
 
     def __init__(self, slots: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._slots = slots
         self.width = 0
 
@@ -65,15 +65,21 @@ class _Layer(DynamicLayer):
 
     def exchange(self, to: list[int], source: list[int]) -> None:
         """Put the rows `source` in the place of the rows `to`, which are the same ones in another order."""
-        for tensor in (self.keys, self.values):
+        for tensor in self._tensors:
             tensor[to, :, : self.width] = tensor[source, :, : self.width]
 
     def pack(self, order: torch.Tensor) -> None:
         """Keep some columns of each row, shape (slots, columns)."""
         self.width = order.shape[1]
-        for tensor in (self.keys, self.values):
+        for tensor in self._tensors:
             index = order[:, None, :, None].expand(-1, tensor.shape[1], -1, tensor.shape[3])
             tensor[:, :, : self.width] = tensor.gather(2, index)
+
+    @property
+    def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        assert self.keys is not None
+        assert self.values is not None
+        return self.keys, self.values
 
     def _with_columns(self, tensor: torch.Tensor | None, states: torch.Tensor, columns: int) -> torch.Tensor:
         """The tensor, or a larger copy where it has too few columns."""
@@ -121,7 +127,7 @@ class TransformersGenerator:
 
     def forget(self) -> None:
         """See `Generator`."""
-        self._cache = Cache(layer_class_to_replicate=partial(_Layer, self.slots))
+        self._cache = Cache(layer_class_to_replicate=cast("type[_Layer]", partial(_Layer, self.slots)))
         self._mask = torch.zeros((self.slots, 0), dtype=torch.bool, device=self.model.device)
         self._order = list(range(self.slots))  # The slot of each row of the cache and of the mask.
         self._unread: list[list[int]] = [[] for _ in range(self.slots)]
