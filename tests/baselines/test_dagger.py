@@ -86,7 +86,7 @@ def config(tiny: Path, out: Path, **changes: Any) -> dagger.Config:
 
 def curve(out: Path) -> list[dict[str, float]]:
     lines = (out / "metrics.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if not k.endswith("seconds")} for line in lines]
+    return [{k: v for k, v in json.loads(line).items() if not k.endswith(("seconds", "calls"))} for line in lines]
 
 
 def files(out: Path) -> dict[str, bytes]:
