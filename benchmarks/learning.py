@@ -33,14 +33,17 @@ RESAMPLES = 10_000
 """Number of bootstrap samples."""
 
 METHODS: dict[str, dict[str, Any]] = {
-    "ppo": {"critic_learning_rate": 2e-3},
+    "ppo": {"group_size": 1, "critic_learning_rate": 2e-3},
     "grpo": {"credit": "turn"},
     "gigpo": {},
     "rloo": {},
     "reinforce_pp": {},
-    "vineppo": {"group_size": 2, "branches": 2},
+    "vineppo": {"group_size": 1, "branches": 2},
 }
-"""Settings of each method beside those of the world. VinePPO plays fewer episodes: its branches cost env steps too."""
+"""Settings of each method beside those of the world."""
+
+SHARES = {"vineppo": 0.25}
+"""Part of the world's episodes per iteration that a method plays: branches cost env steps too."""
 
 IMITATION = {"sft": 1, "dagger": 4}
 """Iterations of DAgger; one is SFT on the oracle's own episodes."""
@@ -52,12 +55,14 @@ class World:
 
     Attributes:
         goal: success on held-out tasks that a method has to reach, as the interquartile mean over the seeds.
+        episodes: number of episodes per iteration.
         settings: settings of the trainers.
         labels: number of labels for imitation.
         start: function that makes the policy that all methods begin with, for a seed.
     """
 
     goal: float
+    episodes: int
     settings: dict[str, Any]
     labels: int
     start: Callable[[Path, int], Path]
@@ -68,7 +73,7 @@ def start_of_lights(folder: Path, seed: int, demos: int = 40) -> Path:
     import gymnasium
 
     from baselines import sft
-    from baselines.models import make_tiny_policy
+    from baselines.policy.models import make_tiny_policy
     from textagent_gym.evaluation import demonstrate
 
     env = gymnasium.make("lights/Lights-v0", switches=3)
@@ -85,41 +90,41 @@ def start_of_games(folder: Path, seed: int) -> Path:
     """The demo's policy after random play and a few demonstrations."""
     from baselines import demo
 
-    config = demo.Config(out=folder, seed=seed, demos=15, sft_epochs=8.0)
+    config = demo.Config(out=folder, seed=seed, level=3, random_episodes=300, demos=10, sft_epochs=8.0)
     demo.make_games(config)
     return demo.train_sft(config, demo.read_language(config, demo.write_random_play(config)), demo.write_demos(config))
 
 
 WORLDS = {
     "lights": World(
-        goal=0.9,
+        goal=0.7,
+        episodes=128,
         settings={
             "env": "lights/Lights-v0",
             "set": {"switches": 3, "max_turns": "2x", "reward_density": "dense"},
-            "iterations": 20,
-            "groups": 8,
-            "slots": 64,
+            "iterations": 60,
+            "slots": 128,
             "max_action_tokens": 6,
             "learning_rate": 3e-3,
         },
-        labels=400,
+        labels=50,
         start=start_of_lights,
     ),
     "games": World(
-        goal=0.8,
+        goal=0.7,
+        episodes=64,
         settings={
             "env": "textagent/Demo-v0",
-            "set": {"reward_density": "dense", "num_tasks": 100},
+            "set": {"level": 3, "reward_density": "dense", "num_tasks": 100},
             "iterations": 20,
-            "groups": 16,
-            "slots": 128,
+            "slots": 64,
             "max_action_tokens": 8,
             "learning_rate": 5e-4,
             "warmup": 20,
             "minibatches": 4,
             "microbatch": 32,
         },
-        labels=250,
+        labels=100,
         start=start_of_games,
     ),
 }
@@ -207,6 +212,7 @@ def train(job: Job) -> dict[str, Any]:
     module = import_module(f"baselines.{job.method}")
     iterations = world.settings["iterations"]
     settings = {"group_size": 8, **world.settings, **METHODS[job.method]}
+    settings["groups"] = round(world.episodes * SHARES.get(job.method, 1)) // settings["group_size"]
     config = module.Config(
         model=str(policy), out=out, seed=job.seed, eval_every=iterations, eval_tasks=job.eval_tasks, **settings
     )
@@ -220,7 +226,7 @@ def train(job: Job) -> dict[str, Any]:
 def imitate(job: Job, world: World, policy: Path, out: Path) -> dict[str, Any]:
     """Success of a policy that has learned from labels, and of the one that it began with."""
     from baselines import dagger
-    from baselines.evaluate import evaluate_policy
+    from baselines.evaluation.evaluate import evaluate_policy
     from textagent_gym.evaluation import summarize
 
     settings = {name: world.settings[name] for name in ("env", "set", "slots", "max_action_tokens")}

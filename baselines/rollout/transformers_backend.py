@@ -17,12 +17,13 @@ the order of the calls.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from baselines.models import context_length
+from baselines.policy.models import context_length
 from baselines.rollout.backend import Completion, Prompt
 
 _PACK_AT = 1.5  # Pack when the cache is that many times as wide as its longest conversation.
@@ -64,7 +65,7 @@ class TransformersGenerator:
         self.forget()
 
     def forget(self) -> None:
-        """Forget every conversation."""
+        """See `Generator`."""
         self._cache = DynamicCache(config=self.model.config)
         self._mask = torch.zeros((self.slots, 0), dtype=torch.bool, device=self.model.device)
         self._unread: list[list[int]] = [[] for _ in range(self.slots)]
@@ -126,6 +127,11 @@ class TransformersGenerator:
             logits = self._read([[ids[row]] if row in going else [] for row in range(len(rows))])
         return sampled, log_probs, unread
 
+    @property
+    def _layers(self) -> list[Any]:
+        """Layers of the cache; transformers types them as those of linear attention too, which hold no keys."""
+        return self._cache.layers
+
     def _others_speak(self, prompts: Sequence[Prompt]) -> bool:
         """Whether a slot that no prompt names holds a conversation."""
         named = {prompt.slot for prompt in prompts}
@@ -135,7 +141,7 @@ class TransformersGenerator:
         """Keep only some rows of the cache, in their order; the whole one is returned, for `_put_back`."""
         if rows == list(range(self.slots)):
             return None
-        layers = [(layer.keys, layer.values) for layer in self._cache.layers if layer.is_initialized]
+        layers = [(layer.keys, layer.values) for layer in self._layers if layer.is_initialized]
         whole = (self._mask, layers)
         self._mask = self._mask[rows]
         self._cache = DynamicCache(config=self.model.config)
@@ -150,11 +156,11 @@ class TransformersGenerator:
         if whole is None:
             return
         mask, layers = whole
-        spoken, cache = self._mask, self._cache
+        spoken, fresh = self._mask, self._layers
         self._mask = torch.nn.functional.pad(mask, (0, spoken.shape[1] - mask.shape[1]))
         self._mask[rows] = spoken
         self._cache = DynamicCache(config=self.model.config)
-        for number, layer in enumerate(cache.layers):
+        for number, layer in enumerate(fresh):
             both = []
             for before, after in zip(
                 layers[number] if layers else (None, None), (layer.keys, layer.values), strict=True
@@ -189,7 +195,8 @@ class TransformersGenerator:
             use_cache=True,
             logits_to_keep=1,
         )
-        return output.logits[:, -1].float()
+        logits: torch.Tensor = output.logits[:, -1].float()
+        return logits
 
     def _sample(self, logits: torch.Tensor, uniform: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """A token per row and its log-probability at the temperature, both of shape (rows,)."""
@@ -209,7 +216,7 @@ class TransformersGenerator:
             return
         # A stable sort brings the used columns to the front without changing their order.
         order = torch.sort((~self._mask).long(), dim=1, stable=True).indices[:, :longest]
-        for layer in self._cache.layers:
+        for layer in self._layers:
             index = order[:, None, :, None].expand(-1, layer.keys.shape[1], -1, layer.keys.shape[3])
             layer.keys = layer.keys.gather(2, index)
             layer.values = layer.values.gather(2, index)
