@@ -443,7 +443,7 @@ def test_links_are_followed_for_a_while(tmp_path: Path, monkeypatch: pytest.Monk
     began = time.monotonic()
     files, left_out = noted_changes(str(tmp_path), {}, str(tmp_path), skip=(), order=BY_NAME)
     assert time.monotonic() - began < 8
-    assert files == {}
+    assert not [name for name in files if name.startswith("x")]
     assert "is left out: there is too much to read" in " ".join(left_out)
 
 
@@ -453,12 +453,12 @@ DEVICES = """
 import os
 for name in ("null", "zero", "full", "random", "urandom", "tty", "pts/ptmx"):
     status = os.stat(f"/dev/{name}")
-    print(oct(status.st_mode), name == "pts/ptmx" or (status.st_atime_ns, status.st_mtime_ns))
+    print(oct(status.st_mode), name == "pts/ptmx" or status.st_mtime_ns)
 os.openpty()
 """
 SPOIL_DEVICES = """
 import contextlib, os
-for name in os.listdir("/dev"):
+for name in ("null", "zero", "full", "random", "urandom", "tty"):  # Output of this program is the caller's.
     for change in (lambda path: os.utime(path), lambda path: os.chmod(path, 0o666)):
         with contextlib.suppress(OSError): change(f"/dev/{name}")
 with contextlib.suppress(OSError): os.chmod("/dev/pts/ptmx", 0)
