@@ -90,7 +90,7 @@ def start_of_games(folder: Path, seed: int) -> Path:
     """The demo's policy after random play and a few demonstrations."""
     from baselines import demo
 
-    config = demo.Config(out=folder, seed=seed, level=3, random_episodes=300, demos=10, sft_epochs=8.0)
+    config = demo.Config(out=folder, seed=seed, level=3, random_episodes=300, demos=20, sft_epochs=10.0)
     demo.make_games(config)
     return demo.train_sft(config, demo.read_language(config, demo.write_random_play(config)), demo.write_demos(config))
 
