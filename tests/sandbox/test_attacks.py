@@ -408,14 +408,17 @@ if os.fork() == 0:
 def test_whoever_ends_processes_tells_them_nothing(safe_sandbox: Sandbox, tree: list[Path]) -> None:
     """A helper of the suite enters a box to end what runs there, and is stopped, read and continued."""
     safe_sandbox.begin(tree, {})
-    for _ in range(3):
+    read = ""
+    for _ in range(20):  # Whoever comes is there for a moment, which may be missed.
         safe_sandbox.run(python(READ_WHOEVER_COMES), 10)
         safe_sandbox.changes()
-    result = safe_sandbox.run("cat /tmp/read; cat /proc/net/unix | wc -l", 10)
-    if safe_sandbox.name == "bubblewrap":
-        assert "/testbed" in result.output
-        assert result.output.count("/sockets") + result.output.count(".sock") == 0
-    assert "secret-of-the-task" not in result.output
+        read = safe_sandbox.run("cat /tmp/read; cat /proc/net/unix | wc -l", 10).output
+        if safe_sandbox.name != "bubblewrap" or "/testbed" in read:
+            break
+    else:
+        pytest.fail("nobody was read")
+    assert safe_sandbox.name != "bubblewrap" or read.count("/sockets") + read.count(".sock") == 0
+    assert "secret-of-the-task" not in read
 
 
 def test_a_supervisor_that_does_not_answer_is_ended(tree: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,8 +196,8 @@ def _is_alone(first: int, deadline: float = 0.0) -> bool:
 def _kill_others(first: int, deadline: float) -> bool:
     """Kill all processes of a namespace but its first, at once: a grandchild of ours goes there to do it.
 
-    Until then they see it, and may stop it: what /proc says of it to anybody is what it says of them, and nobody waits
-    for it longer than until the deadline.
+    Until then they see that one, and may stop it: what /proc tells about it is what it tells about them, and nobody
+    waits for it longer than until the deadline.
     """
     child = os.fork()
     if child == 0:
