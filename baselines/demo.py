@@ -108,7 +108,7 @@ def register() -> str:
     """Register the environment of the demo under an id of its own, by which the trainer makes it."""
     name = "textagent/Demo-v0"
     if name not in gymnasium.registry:
-        gymnasium.register(name, entry_point=make_env, disable_env_checker=True, order_enforce=False)
+        gymnasium.register(name, entry_point="baselines.demo:make_env", disable_env_checker=True, order_enforce=False)
     return name
 
 

@@ -90,18 +90,19 @@ def start_of_games(folder: Path, seed: int) -> Path:
     """The demo's policy after random play and a few demonstrations."""
     from baselines import demo
 
-    config = demo.Config(out=folder, seed=seed, level=3, random_episodes=300, demos=10, sft_epochs=8.0)
+    config = demo.Config(out=folder, seed=seed, level=3, random_episodes=300, demos=20, sft_epochs=10.0)
     demo.make_games(config)
     return demo.train_sft(config, demo.read_language(config, demo.write_random_play(config)), demo.write_demos(config))
 
 
-WORLDS = {
-    "lights": World(
+def lights(reward_density: str) -> World:
+    """The lights world of the tests: three lights, twice as many turns as are needed."""
+    return World(
         goal=0.7,
         episodes=128,
         settings={
             "env": "lights/Lights-v0",
-            "set": {"switches": 3, "max_turns": "2x", "reward_density": "dense"},
+            "set": {"switches": 3, "max_turns": "2x", "reward_density": reward_density},
             "iterations": 60,
             "slots": 128,
             "max_action_tokens": 6,
@@ -109,7 +110,12 @@ WORLDS = {
         },
         labels=50,
         start=start_of_lights,
-    ),
+    )
+
+
+WORLDS = {
+    "lights": lights("dense"),
+    "sparse lights": lights("sparse"),
     "games": World(
         goal=0.7,
         episodes=64,
@@ -128,7 +134,7 @@ WORLDS = {
         start=start_of_games,
     ),
 }
-"""The lights world of the tests, and coin collector games of TextWorld as in the demo, both in a few turns."""
+"""The lights world, paid for each light or for the last, and coin collector games of TextWorld as in the demo."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,7 @@ class Config:
     out: Path = Path("runs/learning")
     """Folder of the runs and their results."""
     worlds: tuple[str, ...] = tuple(WORLDS)
-    """Worlds that are played: "lights", "games"."""
+    """Worlds that are played: "lights", "sparse lights", "games"."""
     methods: tuple[str, ...] = (*METHODS, *IMITATION)
     """Methods that are compared."""
     seeds: int = 5
@@ -149,6 +155,8 @@ class Config:
     """Number of runs at the same time."""
     eval_tasks: int = 100
     """Number of held-out tasks."""
+    plot: Path | None = None
+    """File of the learning curves; its ending decides the format."""
 
 
 @dataclass(frozen=True)
@@ -180,14 +188,14 @@ def prepare() -> None:
     let_waiting_threads_sleep()
     sys.path.insert(0, str(LIGHTS))
     import gymnasium
-    import lights
     import torch
+    from lights import register
 
     from baselines import demo
 
     torch.set_num_threads(1)
     if "lights/Lights-v0" not in gymnasium.registry:
-        lights.register()
+        register()
     demo.register()
 
 
@@ -311,6 +319,36 @@ def table(results: Sequence[dict[str, Any]], worlds: Sequence[str], methods: Seq
     return shown
 
 
+def draw(config: Config, file: Path) -> None:
+    """Success in training over the env steps that were spent: the interquartile mean of the runs, per world."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(
+        1, len(config.worlds), figsize=(5 * len(config.worlds), 3.6), layout="constrained", squeeze=False
+    )
+    for world, axes in zip(config.worlds, panels[0], strict=True):
+        for method in (each for each in config.methods if each in METHODS):
+            files = sorted((config.out / world).glob(f"*/{method}/metrics.jsonl"))
+            if not files:
+                continue
+            runs = [[json.loads(line) for line in each.read_text(encoding="utf-8").splitlines()] for each in files]
+            length = min(map(len, runs))
+            success, steps = (
+                np.array([[line[name] for line in run[:length]] for run in runs]) for name in ("success", "env_steps")
+            )
+            # Five iterations together, so that the lines can be told from each other.
+            smooth = np.apply_along_axis(np.convolve, 1, success, np.full(5, 0.2), "valid")
+            axes.plot(steps.cumsum(1).mean(0)[4:], interquartile_mean(smooth.T), label=method)
+        axes.axhline(WORLDS[world].goal, color="black", linestyle=":", linewidth=1)
+        axes.set(title=world, xlabel="env steps", ylabel="success in training", ylim=(0, 1))
+        axes.legend()
+    figure.savefig(file)
+    plt.close(figure)
+
+
 def main(config: Config) -> None:
     """Run what is missing, and print the table."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -342,6 +380,8 @@ def main(config: Config) -> None:
                 progress.advance(bar)
     wanted = [each for each in done if any(job.key.items() <= each.items() for job in jobs)]
     console.print(table(wanted, config.worlds, config.methods))
+    if config.plot is not None:
+        draw(config, config.plot)
 
 
 if __name__ == "__main__":
