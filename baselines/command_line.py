@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 import gymnasium
 import tyro
 
-from baselines.config import RolloutConfig, TrainerConfig
-from baselines.method import Method
-from baselines.recipe import RecipeError, read_recipe
-from baselines.run_folder import RunFolderError
+from baselines.credit.method import Method
+from baselines.settings.config import RolloutConfig, TrainerConfig
+from baselines.settings.mixture import whole_id
+from baselines.settings.recipe import RecipeError, read_recipe
+from baselines.settings.run_folder import RunFolderError
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.knobs import read_settings
 from textagent_gym.registration import full_id
@@ -44,7 +45,7 @@ def train_with(method: Callable[[Any], Method]) -> Callable[..., Path]:
 
     def run(config: Any, log: LogFunction | None = None) -> Path:
         """Train on `config.env` and return the folder of the policy."""
-        from baselines.trainer import train
+        from baselines.training.trainer import train
 
         return train(config, method(config), log)
 
@@ -54,7 +55,7 @@ def train_with(method: Callable[[Any], Method]) -> Callable[..., Path]:
 def run_from_terminal(config: type[Any], run: Callable[[Any, LogFunction], Path]) -> None:
     """Read a configuration from the command line, train with it and print a line of metrics per iteration."""
     let_waiting_threads_sleep()
-    from baselines.advantages import GroupTooSmallError
+    from baselines.credit.advantages import GroupTooSmallError
 
     try:
         settings = read_config(config, sys.argv[1:], f"python -m baselines.{Path(sys.argv[0]).stem}")
@@ -83,6 +84,8 @@ def read_config(config: type[ConfigT], arguments: Sequence[str], program: str | 
     first = ArgumentParser(prog=program, add_help=False, allow_abbrev=False)
     first.add_argument("--config")
     chosen, others = first.parse_known_args(arguments)
+    if sum(word.partition("=")[0] == "--mixture" for word in others) > 1:
+        raise InvalidOptionError("--mixture is given twice: name all environments after one --mixture")
     recipe = {} if chosen.config is None else read_recipe(chosen.config, config)
     # The environment's settings are merged one by one, so the recipe's are not a default that is replaced.
     of_env: dict[str, dict[str, Any]] = {name: recipe.pop(name) for name in ("set", "eval_set") if name in recipe}
@@ -107,19 +110,20 @@ def _is_required(field: Any) -> bool:
 
 
 def _with_environment(config: Any, recipe: Mapping[str, dict[str, Any]]) -> Any:
-    """The configuration with the environment's full id, and with the texts of its settings read as their knobs' types.
+    """The configuration with full ids, and with the texts of the environment's settings read as their knobs' types.
 
     Args:
         config: configuration whose `set` and `eval_set` are the texts of the command line.
         recipe: `set` and `eval_set` of the recipe.
     """
-    module, colon, _ = config.env.rpartition(":")
     env = full_id(config.env)
     given: dict[str, Any] = {}
-    merged = {}
+    merged: dict[str, Any] = {}
     for name in ("set", "eval_set") if isinstance(config, TrainerConfig) else ("set",):
         given = {**given, **recipe.get(name, {})}
         typed = read_settings(env, getattr(config, name), given)
         given = {**given, **typed}
         merged[name] = {**recipe.get(name, {}), **typed}
-    return replace(config, env=f"{module}{colon}{env}", **merged)
+    if isinstance(config, TrainerConfig):
+        merged["mixture"] = [{**entry, "env": whole_id(entry["env"])} for entry in config.mixture]
+    return replace(config, env=whole_id(config.env), **merged)

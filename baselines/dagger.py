@@ -39,16 +39,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baselines.command_line import LogFunction, run_from_terminal
-from baselines.config import HARMLESS, LabelAgent, RolloutConfig, check_at_least
-from baselines.run_folder import append_metrics, claim_folder, drop_metrics_after, write_whole
+from baselines.settings.config import HARMLESS, LabelAgent, RolloutConfig, check_at_least
+from baselines.settings.run_folder import append_metrics, claim_folder, drop_metrics_after, write_whole
 from baselines.sft import FineTuningConfig, fit, report
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 
 if TYPE_CHECKING:
-    from baselines.chat import ChatFormat
-    from baselines.labelled import Labelled
+    from baselines.envs.labelled import Labelled
+    from baselines.policy.chat import ChatFormat
     from baselines.rollout import Collector
-    from baselines.trajectory import Trajectory
+    from baselines.rollout.trajectory import Trajectory
 
 _MOST_SILENT = 100
 """Number of episodes in a row without a label after which a run ends: an expert that has nothing to say about so many
@@ -61,7 +61,7 @@ class Config(RolloutConfig, FineTuningConfig):
 
     labels: int = 1_000
     """Number of labels that are learned, shared evenly by the iterations. The expert is asked in every state of all
-    episodes that are played at once, so lower `slots` where its answers cost something."""
+    episodes that are played at once, so lower `slots` where its answers cost something (`expert_calls`)."""
     iterations: int = 5
     """Number of times that labels are collected and the policy is fitted to all of them."""
     decay: float = 0.0
@@ -123,11 +123,11 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     """
     from accelerate import PartialState
 
-    from baselines.chat import chat_of
-    from baselines.dialogue import check_plain, dialogue_of
-    from baselines.labelled import Labelled
-    from baselines.models import context_length, load_policy
-    from baselines.rollout import make_text_env
+    from baselines.envs.labelled import Labelled
+    from baselines.envs.pool import make_text_env
+    from baselines.policy.chat import chat_of
+    from baselines.policy.models import context_length, load_policy
+    from baselines.settings.dialogue import check_plain, dialogue_of
 
     if PartialState().num_processes > 1:
         raise InvalidOptionError("dagger runs in one process; start it without accelerate launch")
@@ -150,7 +150,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
 
 def _iterate(run: _Run, iteration: int, log: LogFunction | None) -> None:
     """One iteration, counted from 1. What is done already after a kill is read, not done again."""
-    from baselines.checkpoint import replace_folder
+    from baselines.training.checkpoint import replace_folder
 
     started = time.perf_counter()
     path = run.labels(iteration)
@@ -186,17 +186,18 @@ def _collect(run: _Run, iteration: int) -> dict[str, Any]:
     Returns:
         `rows` to learn from, `metrics` of the episodes, and `episodes`, the number of those that were begun so far.
     """
-    from baselines.labels import first_labels, rows_of
+    from baselines.training.labels import first_labels, rows_of
 
     config, limit = run.config, run.config.share(iteration)
     before = 0 if iteration == 1 else json.loads(run.labels(iteration - 1).read_text(encoding="utf-8"))["episodes"]
     rows: list[dict[str, list[int]]] = []
     successes: list[bool] = []
-    begun = broken = labels = agreed = unlabelled = silent = 0
+    begun = broken = labels = calls = agreed = unlabelled = silent = 0
     with closing(_episodes(run, iteration, before)) as episodes:
         while labels < limit:
-            trajectory = next(episodes)
+            trajectory, asked = next(episodes)
             begun += 1
+            calls += asked
             turns = [] if trajectory is None else first_labels(trajectory.turns, limit - labels)
             new = [turn for turn in turns if turn.label is not None]
             for turn in new:
@@ -222,23 +223,27 @@ def _collect(run: _Run, iteration: int) -> dict[str, Any]:
         "success": float(np.mean(successes)),
         "new_labels": labels,
         "unlabelled": unlabelled,
+        "expert_calls": calls,
         "agreement": agreed / labels,
     }
     return {"episodes": before + begun, "metrics": metrics, "rows": rows}
 
 
-def _episodes(run: _Run, iteration: int, first: int) -> Generator[Trajectory | None]:
+def _episodes(run: _Run, iteration: int, first: int) -> Generator[tuple[Trajectory | None, int]]:
     """Episodes of the mixture, from a number on; `None` where a world broke each time.
+
+    With each comes the number of states in which the expert was asked since the one before: the first of the policy's
+    episodes that were played at once comes with those of all of them. Episodes of the policy that broke are left out.
 
     The tasks are those of the environment in order, again and again. What happens in an episode follows from its number
     and from the policy alone, not from how many are played at once.
     """
-    from baselines.labels import demonstrate
     from baselines.rollout import EpisodeRequest
+    from baselines.training.labels import demonstrate
     from textagent_gym.evaluation import count_tasks
 
     config, beta = run.config, run.config.decay ** (iteration - 1)
-    collector = None if beta == 1 else _make_collector(run)
+    collector = None if beta == 1 else _labelled_play(run)
     try:
         for start in count(first, config.slots):
             requests, experts = [], set()
@@ -250,41 +255,38 @@ def _episodes(run: _Run, iteration: int, first: int) -> Generator[Trajectory | N
                     experts.add(number)
             others = [request for request in requests if request.group not in experts]
             played = {} if collector is None else {t.group: t for t in collector.collect(others).trajectories}
+            # An episode that only the context's length has cut was labelled after its last turn too.
+            asked = sum(len(trajectory.turns) + trajectory.overflow for trajectory in played.values())
             for request in requests:
+                trajectory = played.get(request.group)
                 if request.group in experts:
-                    yield demonstrate(run.expert, run.chat, request, longest=run.context_length)
-                else:
-                    yield played.get(request.group)
+                    before = run.expert.calls
+                    trajectory = demonstrate(run.expert, run.chat, request, longest=run.context_length)
+                    asked += run.expert.calls - before
+                yield trajectory, asked
+                asked = 0
     finally:
         if collector is not None:
             collector.close()
 
 
-def _make_collector(run: _Run) -> Collector:
+def _labelled_play(run: _Run) -> Collector:
     """Environments with labels, and the policy of the iteration before."""
-    from baselines.labelled import Labelled
-    from baselines.models import load_policy
-    from baselines.rollout import Collector, TransformersGenerator, make_pool
-    from textagent_gym.vector import env_maker
+    from baselines.envs.labelled import Labelled
+    from baselines.policy.models import load_policy
+    from baselines.rollout import make_collector
+    from textagent_gym.vector import Wrap, env_maker
 
     config = run.config
     model, _ = load_policy(str(run.policy))
-    generator = TransformersGenerator(
-        model.eval(),
-        run.chat.end_id,
-        slots=config.slots,
-        max_action_tokens=config.max_action_tokens,
-        temperature=config.temperature,
-    )
-    wrappers = (*config.wrappers, partial(Labelled, agent=config.agent))
+    wrappers: tuple[Wrap, ...] = (*config.wrappers, partial(Labelled, agent=config.agent))
     make_env = env_maker(config.env, wrappers=wrappers, **config.set)
-    pool = make_pool(make_env, config.slots, config.pool, config.workers)
-    return Collector(pool, generator, run.chat, patience=config.patience, answer_seconds=config.answer_seconds)
+    return make_collector(config, model.eval(), run.chat, make_env, config.slots)
 
 
 def _fit(run: _Run, rows: list[dict[str, list[int]]], folder: Path) -> float:
     """Fit the first policy to all labels and save it; returns the mean loss over the updates."""
-    from baselines.models import load_policy
+    from baselines.policy.models import load_policy
 
     trainer = fit(*load_policy(run.config.model), rows, run.config, folder, seed=run.config.seed)
     report(trainer, lambda _: None)

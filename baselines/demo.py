@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,13 +28,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from baselines.command_line import let_waiting_threads_sleep
-from baselines.run_folder import RunFolderError, claim_folder
+from baselines.settings.run_folder import RunFolderError, claim_folder
 
 if TYPE_CHECKING:
     from baselines import sft
 
 ENV = "textagent/TextWorldCoinCollector-v0"
-KWARGS: dict[str, Any] = {"level": 5, "goal": "brief", "max_turns": "1.5x"}
+KWARGS: dict[str, Any] = {"goal": "brief", "max_turns": "1.5x"}
 MAX_ACTION_TOKENS = 8
 """Bound on the length of an action: the longest ones of these games, such as "go north", have a few tokens."""
 
@@ -50,6 +50,8 @@ class Config:
     """Folder of the run. What a stopped run has finished is not done again."""
     seed: int = 0
     """Seed of the weights, the sampling and the order of the games."""
+    level: int = 5
+    """Number of rooms in a row."""
     train_tasks: int = 100
     """Number of games to learn from."""
     test_tasks: int = 100
@@ -66,11 +68,11 @@ class Config:
     """Number of iterations of GRPO."""
 
 
-def make_env(**kwargs: Any) -> gymnasium.Env[str, str]:
+def make_env(level: int = 5, **kwargs: Any) -> gymnasium.Env[str, str]:
     """The environment of the demo, with the admissible actions listed."""
     from textagent_gym.wrappers import AdmissibleActionHints
 
-    env: Any = gymnasium.make(ENV, **KWARGS, **kwargs)
+    env: Any = gymnasium.make(ENV, level=level, **KWARGS, **kwargs)
     return AdmissibleActionHints(env, leave_out=env.unwrapped.idle_actions)
 
 
@@ -106,7 +108,7 @@ def register() -> str:
     """Register the environment of the demo under an id of its own, by which the trainer makes it."""
     name = "textagent/Demo-v0"
     if name not in gymnasium.registry:
-        gymnasium.register(name, entry_point=make_env, disable_env_checker=True, order_enforce=False)
+        gymnasium.register(name, entry_point="baselines.demo:make_env", disable_env_checker=True, order_enforce=False)
     return name
 
 
@@ -117,6 +119,12 @@ def bar(what: str, total: int) -> Iterator[Any]:
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
         task = progress.add_task("", total=total, note="")
         yield lambda done, note="": progress.update(task, completed=done, note=note)
+
+
+def _counted(done: Callable[[int], None]) -> Callable[[object], None]:
+    """A function that tells `done` how often it has been called."""
+    calls = itertools.count(1)
+    return lambda _: done(next(calls))
 
 
 def run(config: Config) -> Path:
@@ -139,7 +147,7 @@ def run(config: Config) -> Path:
 
 def make_games(config: Config) -> None:
     """Generate and compile the games, on all processor cores; they stay in the user's cache."""
-    tasks = make_env().unwrapped.tasks  # type: ignore[attr-defined]
+    tasks = make_env(config.level).unwrapped.tasks  # type: ignore[attr-defined]
     for split, count in (("train", config.train_tasks), ("test", config.test_tasks)):
         with bar(f"Making {split} games", count) as done:
             tasks.prepare(split, range(count), progress=done)
@@ -150,7 +158,7 @@ def write_random_play(config: Config) -> Path:
     from textagent_gym.evaluation import play
 
     path = config.out / "random-play.jsonl"
-    env, lines = make_env(), []
+    env, lines = make_env(config.level), []
     agent = RandomReader(env, config.seed)
     with bar("Playing at random", config.random_episodes) as done:
         for number in range(config.random_episodes):
@@ -166,7 +174,7 @@ def write_demos(config: Config) -> Path:
     from textagent_gym.evaluation import demonstrate
 
     path = config.out / "demos.jsonl"
-    env, lines = make_env(), []
+    env, lines = make_env(config.level), []
     with bar("Collecting oracle demonstrations", config.demos) as done:
         for index in range(config.demos):
             lines.append(json.dumps(demonstrate(env, {"task_index": index}, instructions=False)))
@@ -178,7 +186,7 @@ def write_demos(config: Config) -> Path:
 def read_language(config: Config, random_play: Path) -> Path:
     """A tiny policy with random weights that learns to predict transcripts of random play, word by word."""
     from baselines import sft
-    from baselines.models import make_tiny_policy
+    from baselines.policy.models import make_tiny_policy
 
     transcripts = [json.loads(line)["messages"] for line in random_play.read_text(encoding="utf-8").splitlines()]
     texts = [message["content"] for messages in transcripts[: config.train_tasks] for message in messages]
@@ -242,7 +250,7 @@ def train_rl(config: Config, sft: Path) -> Path:
         model=str(sft),
         out=config.out / "grpo",
         env=register(),
-        set={"reward_density": "dense", "num_tasks": config.train_tasks},
+        set={"level": config.level, "reward_density": "dense", "num_tasks": config.train_tasks},
         iterations=config.rl_iterations,
         groups=16,
         group_size=8,
@@ -253,7 +261,7 @@ def train_rl(config: Config, sft: Path) -> Path:
         credit="process",
         discount=0.5,
         minibatches=4,
-        microbatch=32,
+        microbatch=16_384,
         checkpoint_every=2,
         seed=config.seed,
     )
@@ -265,11 +273,11 @@ def train_rl(config: Config, sft: Path) -> Path:
 
 def evaluate(config: Config, sft: Path, rl: Path) -> Path:
     """Random, SFT, RL and oracle on the held-out games: a table, curves, result files and a page."""
-    from baselines.evaluate import evaluate_policy
+    from baselines.evaluation.evaluate import evaluate_policy
     from textagent_gym.evaluation import Row, Transcript, save, summarize, write_report
     from textagent_gym.evaluation import evaluate as play
 
-    env = make_env(split="test")
+    env = make_env(config.level, split="test")
     assert env.spec is not None
     rows, transcripts = [], []
     for agent, policy in (("random", None), ("SFT", sft), ("SFT + RL", rl), ("oracle", None)):
@@ -286,7 +294,6 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
                     progress=done,
                 )
             else:
-                ended = itertools.count(1)
                 result, collection = evaluate_policy(
                     str(policy),
                     env.spec,
@@ -297,7 +304,7 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
                     max_action_tokens=MAX_ACTION_TOKENS,
                     seed=config.seed,
                     name=agent,
-                    progress=lambda _, ended=ended, done=done: done(next(ended)),
+                    progress=_counted(done),
                 )
                 for trajectory in collection.trajectories[: 6 * episodes : episodes]:
                     turns = tuple((turn.observation, turn.text) for turn in trajectory.turns)
@@ -316,7 +323,8 @@ def evaluate(config: Config, sft: Path, rl: Path) -> Path:
     console.print(table)
     page = config.out / "report.html"
     notes = (
-        "Coin collector games of TextWorld: five rooms in a row, a coin in the last; eight turns for five actions.",
+        f"Coin collector games of TextWorld: {config.level} rooms in a row, a coin in the last; half as many turns "
+        "again as are needed.",
         "The observation lists the actions that move the game on; random draws from that list.",
         f"Two-layer transformer that began with random weights, seed {config.seed}: {config.random_episodes} "
         f"transcripts of random play, {config.demos} demonstrations, {config.rl_iterations} iterations of GRPO on "

@@ -20,11 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from baselines.advantages import Credit, gigpo, less_kl
 from baselines.command_line import run_from_terminal, train_with
-from baselines.config import PolicyConfig, check_at_least
-from baselines.method import Method
-from baselines.rollouts import Rollouts, StateKind
+from baselines.credit.advantages import Credit, gigpo, less_kl
+from baselines.credit.method import Method
+from baselines.credit.rollouts import Rollouts
+from baselines.settings.config import PolicyConfig, StateKind, check_at_least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Config(PolicyConfig):
 
 def method(config: Config) -> Method:
     """Advantages of two levels, and the loss of a token: -min(r A, clip(r, 1 - low, 1 + high) A) + kl KL."""
-    from baselines.losses import policy_losses
+    from baselines.credit.losses import policy_losses
 
     def advantages(rollouts: Rollouts) -> Credit:
         rollouts = less_kl(rollouts, config.reward_kl)

@@ -7,9 +7,9 @@ In the order of Schulman et al., 2017 (arXiv 1707.06347), with the turns of an e
 
 1. sample one episode of each of `groups` tasks (more per task with `group_size`);
 2. the reward of a step is that of its turn, less `kl` times log p - log p_first of the step's tokens;
-3. the critic's estimates before each step and of what a cut episode would still have earned make the advantages
-   (`advantages.gae`: discount and decay per turn and, with `--level token`, per token), which are normalised over the
-   batch;
+3. the critic's estimates before each step make the advantages (`advantages.gae`: discount and decay per turn and, with
+   `--level token`, per token), which are normalised over the batch. Nothing follows the last turn of a budget, unless
+   `--bootstrap` says so;
 4. for `critic_warmup` iterations only the critic learns; then both do: the policy raises the clipped objective
    (`losses.clip`), and the critic approaches advantage + estimate (`losses.value_clip`).
 
@@ -24,11 +24,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from baselines.advantages import Credit, gae, less_kl
+import numpy as np
+
 from baselines.command_line import run_from_terminal, train_with
-from baselines.config import PolicyConfig, check_at_least
-from baselines.method import CriticConfig, Forward, Losses, Method
-from baselines.rollouts import Level, Rollouts
+from baselines.credit.advantages import Credit, gae, less_kl
+from baselines.credit.method import CriticConfig, Forward, Losses, Method
+from baselines.credit.rollouts import Rollouts
+from baselines.settings.config import Level, PolicyConfig, check_at_least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,9 @@ class Config(PolicyConfig):
     """Discount per token within a turn, with the level "token"."""
     token_gae_lambda: float = 1.0
     """Decay per token within a turn, with the level "token"."""
+    bootstrap: bool = False
+    """Estimate of what would have followed, for episodes that a turn budget or the context cut. It suits tasks without
+    an end, whose budgets are the trainer's. Where success within the budget counts, it pays for dawdling."""
     whiten: bool = True
     """Advantages shifted and scaled to mean 0 and deviation 1 over the batch."""
     value_clip: float = 0.2
@@ -72,11 +77,12 @@ class Config(PolicyConfig):
 
 def method(config: Config) -> Method:
     """Advantages by GAE, the clipped loss of a token, and max((V - G)^2, (V' - G)^2) / 2 for the critic."""
-    from baselines.losses import policy_losses, value_clip
+    from baselines.credit.losses import policy_losses, value_clip
 
     def advantages(rollouts: Rollouts) -> Credit:
+        rollouts = less_kl(rollouts, config.reward_kl)
         return gae(
-            less_kl(rollouts, config.reward_kl),
+            rollouts if config.bootstrap else replace(rollouts, bootstrap=np.zeros(len(rollouts.lengths))),
             discount=config.discount,
             gae_lambda=config.gae_lambda,
             token_discount=config.token_discount,

@@ -3,13 +3,14 @@
     python -m baselines.reinforce_pp --model runs/sft --out runs/reinforce_pp \\
         --env textagent/TextWorld-w2-o3-q4-v0 --set num_tasks=100 reward_density=dense
 
-In the order of Hu, 2025 (arXiv 2501.03262), with an episode of many turns in the place of one answer:
+In the order of Hu et al., 2025 (arXiv 2501.03262v9), with an episode of many turns in the place of one answer:
 
 1. sample one episode of each of `groups` tasks (more per task with `group_size`);
 2. the reward of a token is that of its turn, on the last token, less `kl` times log p - log p_first of the token;
 3. the advantage of a token is the sum of the rewards from there on, and these sums are normalised over all tokens of
    the batch (`advantages.reinforce_pp`). With `--baseline` (REINFORCE++-baseline) the mean of the group is subtracted
-   first, so that the episodes of a hard task are not all worse than the batch;
+   first, so that the episodes of a hard task are not all worse than the batch. The paper then takes the divergence out
+   of the reward and adds it to the loss (equations 6 to 8, k2): `--kl-in loss`;
 4. raise PPO's clipped objective (`losses.clip`).
 """
 
@@ -19,11 +20,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from baselines.advantages import Credit, EpisodeOrTurn, reinforce_pp
 from baselines.command_line import run_from_terminal, train_with
-from baselines.config import PolicyConfig
-from baselines.method import Method
-from baselines.rollouts import Rollouts
+from baselines.credit.advantages import Credit, EpisodeOrTurn, reinforce_pp
+from baselines.credit.method import Method
+from baselines.credit.rollouts import Rollouts
+from baselines.settings.config import KLEstimator, PolicyConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +44,15 @@ class Config(PolicyConfig):
     clip_high: float = 0.2
     """Distance above 1 at which the probability ratio is clipped."""
     kl_in: Literal["loss", "reward"] = "reward"
-    """Place of the divergence: in the loss of each token, or in the reward of each step."""
+    """Place of the divergence: in the reward of each step (REINFORCE++), or in the loss of each token
+    (REINFORCE++-baseline)."""
+    kl_estimator: KLEstimator = "k2"
+    """Estimator of the divergence in the loss; in the reward it is always k1."""
 
 
 def method(config: Config) -> Method:
     """Returns-to-go of tokens, normalised over the batch, and the loss of a token: -min(r A, clip(r, 1 +- c) A)."""
-    from baselines.losses import policy_losses
+    from baselines.credit.losses import policy_losses
 
     def advantages(rollouts: Rollouts) -> Credit:
         return reinforce_pp(

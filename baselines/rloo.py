@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from baselines.advantages import Credit, EpisodeOrTurn, less_kl, rloo
 from baselines.command_line import run_from_terminal, train_with
-from baselines.config import Aggregation, PolicyConfig, PolicyLoss
-from baselines.method import Method
-from baselines.rollouts import Rollouts
+from baselines.credit.advantages import Credit, EpisodeOrTurn, less_kl, rloo
+from baselines.credit.method import Method
+from baselines.credit.rollouts import Rollouts
+from baselines.settings.config import Aggregation, PolicyConfig, PolicyLoss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Config(PolicyConfig):
 
 def method(config: Config) -> Method:
     """Advantages against the others of the group, and the episode's loss: -min(w A, clip(w, 1 - low, 1 + high) A)."""
-    from baselines.losses import policy_losses
+    from baselines.credit.losses import policy_losses
 
     def advantages(rollouts: Rollouts) -> Credit:
         return rloo(less_kl(rollouts, config.reward_kl), credit=config.credit, discount=config.discount)

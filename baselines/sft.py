@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baselines.command_line import LogFunction, run_from_terminal
-from baselines.config import check_above_zero, check_at_least
-from baselines.dialogue import check_plain, dialogue_of
+from baselines.settings.config import check_above_zero, check_at_least
+from baselines.settings.dialogue import check_plain, dialogue_of
 from textagent_gym.errors import TextAgentError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def common_system(demos: list[dict[str, Any]]) -> str:
 def make_trainer(config: Config) -> SFTTrainer:
     """TRL's trainer over the demonstrations."""
     demos = read_demos(config.demos, config.max_demos)  # First: a file that cannot be used is told before a long load.
-    from baselines.models import load_policy
+    from baselines.policy.models import load_policy
 
     return fit(
         *load_policy(config.model),
@@ -146,7 +146,7 @@ def fit(
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer
 
-    from baselines.allocator import keep_freed_memory
+    from baselines.training.allocator import keep_freed_memory
 
     keep_freed_memory()
     arguments = SFTConfig(
@@ -205,8 +205,8 @@ def report(trainer: SFTTrainer, log: LogFunction) -> None:
 
 def _save_chat(config: Config) -> None:
     """Keep with the policy how it was trained: with each environment's instructions, or with one system message."""
-    from baselines.chat import ChatFormat
-    from baselines.models import load_policy
+    from baselines.policy.chat import ChatFormat
+    from baselines.policy.models import load_policy
 
     _, tokenizer = load_policy(str(config.out))
     demos = read_demos(config.demos, config.max_demos)

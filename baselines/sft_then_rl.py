@@ -40,9 +40,9 @@ import tyro
 
 from baselines import gigpo, grpo, ppo, reinforce_pp, rloo
 from baselines.command_line import LogFunction, run_from_terminal
-from baselines.config import HARMLESS, LabelAgent, check_above_zero
-from baselines.method import Method
-from baselines.run_folder import append_metrics, claim_folder, write_whole
+from baselines.credit.method import Method
+from baselines.settings.config import HARMLESS, LabelAgent, check_above_zero
+from baselines.settings.run_folder import append_metrics, claim_folder, write_whole
 from baselines.sft import Config as SftConfig
 from baselines.sft import FineTuningConfig, read_demos
 from baselines.sft import run as fine_tune
@@ -51,7 +51,7 @@ from textagent_gym.errors import InvalidOptionError, PlanningBudgetError
 if TYPE_CHECKING:
     import gymnasium
 
-    from baselines.chat import ChatFormat
+    from baselines.policy.chat import ChatFormat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,11 +184,11 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     """
     from accelerate import PartialState
 
-    from baselines.chat import chat_of
-    from baselines.dialogue import check_plain
-    from baselines.models import load_policy
-    from baselines.rollout import make_text_env
-    from baselines.trainer import check_run, train
+    from baselines.envs.pool import make_text_env
+    from baselines.policy.chat import chat_of
+    from baselines.policy.models import load_policy
+    from baselines.settings.dialogue import check_plain
+    from baselines.training.trainer import check_run, train
 
     bought = purchase(config)
     method = _METHODS[type(config)](config)
@@ -282,7 +282,7 @@ def _with_system(messages: list[dict[str, str]], system: str) -> list[dict[str, 
 
 def _fine_tune(config: Config, demos: Path, count: int, log: LogFunction | None) -> Path:
     """The policy, fine-tuned on demonstrations; not again where an earlier start has done it."""
-    from baselines.checkpoint import replace_folder
+    from baselines.training.checkpoint import replace_folder
 
     folder = config.out / "sft"
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from baselines.advantages import Credit, gae
 from baselines.command_line import run_from_terminal, train_with
-from baselines.config import MemoryKind, PolicyConfig, check_at_least
-from baselines.method import Method
-from baselines.rollouts import Rollouts
+from baselines.credit.advantages import Credit, gae
+from baselines.credit.method import Method
+from baselines.credit.rollouts import Rollouts
+from baselines.settings.config import MemoryKind, PolicyConfig, check_at_least
 from textagent_gym.errors import InvalidOptionError
 
 
@@ -56,7 +56,7 @@ class Config(PolicyConfig):
 
 def method(config: Config) -> Method:
     """A = r + V' - V with measured values, and the loss of a token: -min(r A, clip(r, 1 - low, 1 + high) A) + kl KL."""
-    from baselines.losses import policy_losses
+    from baselines.credit.losses import policy_losses
 
     def advantages(rollouts: Rollouts) -> Credit:
         return Credit(gae(rollouts, gae_lambda=0.0, whitened=config.whiten).advantages)

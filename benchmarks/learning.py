@@ -33,14 +33,17 @@ RESAMPLES = 10_000
 """Number of bootstrap samples."""
 
 METHODS: dict[str, dict[str, Any]] = {
-    "ppo": {"critic_learning_rate": 2e-3},
+    "ppo": {"group_size": 1, "critic_learning_rate": 2e-3},
     "grpo": {"credit": "turn"},
     "gigpo": {},
     "rloo": {},
     "reinforce_pp": {},
-    "vineppo": {"group_size": 2, "branches": 2},
+    "vineppo": {"group_size": 1, "branches": 2},
 }
-"""Settings of each method beside those of the world. VinePPO plays fewer episodes: its branches cost env steps too."""
+"""Settings of each method beside those of the world."""
+
+SHARES = {"vineppo": 0.25}
+"""Part of the world's episodes per iteration that a method plays: branches cost env steps too."""
 
 IMITATION = {"sft": 1, "dagger": 4}
 """Iterations of DAgger; one is SFT on the oracle's own episodes."""
@@ -52,12 +55,14 @@ class World:
 
     Attributes:
         goal: success on held-out tasks that a method has to reach, as the interquartile mean over the seeds.
+        episodes: number of episodes per iteration.
         settings: settings of the trainers.
         labels: number of labels for imitation.
         start: function that makes the policy that all methods begin with, for a seed.
     """
 
     goal: float
+    episodes: int
     settings: dict[str, Any]
     labels: int
     start: Callable[[Path, int], Path]
@@ -68,7 +73,7 @@ def start_of_lights(folder: Path, seed: int, demos: int = 40) -> Path:
     import gymnasium
 
     from baselines import sft
-    from baselines.models import make_tiny_policy
+    from baselines.policy.models import make_tiny_policy
     from textagent_gym.evaluation import demonstrate
 
     env = gymnasium.make("lights/Lights-v0", switches=3)
@@ -85,45 +90,51 @@ def start_of_games(folder: Path, seed: int) -> Path:
     """The demo's policy after random play and a few demonstrations."""
     from baselines import demo
 
-    config = demo.Config(out=folder, seed=seed, demos=15, sft_epochs=8.0)
+    config = demo.Config(out=folder, seed=seed, level=3, random_episodes=300, demos=20, sft_epochs=10.0)
     demo.make_games(config)
     return demo.train_sft(config, demo.read_language(config, demo.write_random_play(config)), demo.write_demos(config))
 
 
-WORLDS = {
-    "lights": World(
-        goal=0.9,
+def lights(reward_density: str) -> World:
+    """The lights world of the tests: three lights, twice as many turns as are needed."""
+    return World(
+        goal=0.7,
+        episodes=128,
         settings={
             "env": "lights/Lights-v0",
-            "set": {"switches": 3, "max_turns": "2x", "reward_density": "dense"},
-            "iterations": 20,
-            "groups": 8,
-            "slots": 64,
+            "set": {"switches": 3, "max_turns": "2x", "reward_density": reward_density},
+            "iterations": 60,
+            "slots": 128,
             "max_action_tokens": 6,
             "learning_rate": 3e-3,
         },
-        labels=400,
+        labels=50,
         start=start_of_lights,
-    ),
+    )
+
+
+WORLDS = {
+    "lights": lights("dense"),
+    "sparse lights": lights("sparse"),
     "games": World(
-        goal=0.8,
+        goal=0.7,
+        episodes=64,
         settings={
             "env": "textagent/Demo-v0",
-            "set": {"reward_density": "dense", "num_tasks": 100},
+            "set": {"level": 3, "reward_density": "dense", "num_tasks": 100},
             "iterations": 20,
-            "groups": 16,
-            "slots": 128,
+            "slots": 64,
             "max_action_tokens": 8,
             "learning_rate": 5e-4,
             "warmup": 20,
             "minibatches": 4,
-            "microbatch": 32,
+            "microbatch": 16_384,
         },
-        labels=250,
+        labels=100,
         start=start_of_games,
     ),
 }
-"""The lights world of the tests, and coin collector games of TextWorld as in the demo, both in a few turns."""
+"""The lights world, paid for each light or for the last, and coin collector games of TextWorld as in the demo."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +144,7 @@ class Config:
     out: Path = Path("runs/learning")
     """Folder of the runs and their results."""
     worlds: tuple[str, ...] = tuple(WORLDS)
-    """Worlds that are played: "lights", "games"."""
+    """Worlds that are played: "lights", "sparse lights", "games"."""
     methods: tuple[str, ...] = (*METHODS, *IMITATION)
     """Methods that are compared."""
     seeds: int = 5
@@ -144,6 +155,8 @@ class Config:
     """Number of runs at the same time."""
     eval_tasks: int = 100
     """Number of held-out tasks."""
+    plot: Path | None = None
+    """File of the learning curves; its ending decides the format."""
 
 
 @dataclass(frozen=True)
@@ -175,14 +188,14 @@ def prepare() -> None:
     let_waiting_threads_sleep()
     sys.path.insert(0, str(LIGHTS))
     import gymnasium
-    import lights
     import torch
+    from lights import register
 
     from baselines import demo
 
     torch.set_num_threads(1)
     if "lights/Lights-v0" not in gymnasium.registry:
-        lights.register()
+        register()
     demo.register()
 
 
@@ -207,6 +220,7 @@ def train(job: Job) -> dict[str, Any]:
     module = import_module(f"baselines.{job.method}")
     iterations = world.settings["iterations"]
     settings = {"group_size": 8, **world.settings, **METHODS[job.method]}
+    settings["groups"] = round(world.episodes * SHARES.get(job.method, 1)) // settings["group_size"]
     config = module.Config(
         model=str(policy), out=out, seed=job.seed, eval_every=iterations, eval_tasks=job.eval_tasks, **settings
     )
@@ -220,7 +234,7 @@ def train(job: Job) -> dict[str, Any]:
 def imitate(job: Job, world: World, policy: Path, out: Path) -> dict[str, Any]:
     """Success of a policy that has learned from labels, and of the one that it began with."""
     from baselines import dagger
-    from baselines.evaluate import evaluate_policy
+    from baselines.evaluation.evaluate import evaluate_policy
     from textagent_gym.evaluation import summarize
 
     settings = {name: world.settings[name] for name in ("env", "set", "slots", "max_action_tokens")}
@@ -305,6 +319,36 @@ def table(results: Sequence[dict[str, Any]], worlds: Sequence[str], methods: Seq
     return shown
 
 
+def draw(config: Config, file: Path) -> None:
+    """Success in training over the env steps that were spent: the interquartile mean of the runs, per world."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(
+        1, len(config.worlds), figsize=(5 * len(config.worlds), 3.6), layout="constrained", squeeze=False
+    )
+    for world, axes in zip(config.worlds, panels[0], strict=True):
+        for method in (each for each in config.methods if each in METHODS):
+            files = sorted((config.out / world).glob(f"*/{method}/metrics.jsonl"))
+            if not files:
+                continue
+            runs = [[json.loads(line) for line in each.read_text(encoding="utf-8").splitlines()] for each in files]
+            length = min(map(len, runs))
+            success, steps = (
+                np.array([[line[name] for line in run[:length]] for run in runs]) for name in ("success", "env_steps")
+            )
+            # Five iterations together, so that the lines can be told from each other.
+            smooth = np.apply_along_axis(np.convolve, 1, success, np.full(5, 0.2), "valid")
+            axes.plot(steps.cumsum(1).mean(0)[4:], interquartile_mean(smooth.T), label=method)
+        axes.axhline(WORLDS[world].goal, color="black", linestyle=":", linewidth=1)
+        axes.set(title=world, xlabel="env steps", ylabel="success in training", ylim=(0, 1))
+        axes.legend()
+    figure.savefig(file)
+    plt.close(figure)
+
+
 def main(config: Config) -> None:
     """Run what is missing, and print the table."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -336,6 +380,8 @@ def main(config: Config) -> None:
                 progress.advance(bar)
     wanted = [each for each in done if any(job.key.items() <= each.items() for job in jobs)]
     console.print(table(wanted, config.worlds, config.methods))
+    if config.plot is not None:
+        draw(config, config.plot)
 
 
 if __name__ == "__main__":

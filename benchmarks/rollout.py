@@ -16,19 +16,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from baselines.chat import ChatFormat
-from baselines.config import PoolKind
-from baselines.models import load_policy, make_tiny_policy
-from baselines.rollout import (
-    Collector,
-    Completion,
-    EpisodeRequest,
-    Generator,
-    Prompt,
-    TransformersGenerator,
-    make_pool,
-)
-from baselines.trajectory import Trajectory
+from baselines.envs.pool import make_pool
+from baselines.policy.chat import ChatFormat
+from baselines.policy.models import load_policy, make_tiny_policy
+from baselines.rollout import Collector, Completion, EpisodeRequest, Generator, Prompt, TransformersGenerator
+from baselines.rollout.trajectory import Trajectory
+from baselines.settings.config import PoolKind
 from textagent_gym.vector import env_maker
 
 ENV, TASKS, SLOTS = "textagent/TextWorld-w2-o3-q4-v0", 4, 32
@@ -46,6 +39,7 @@ class Rereading:
         self._generator = generator
         self._conversations: dict[int, tuple[int, ...]] = {}
         self._turns: dict[int, int] = {}
+        self._seeds: dict[int, int] = {}
         self.slots = generator.slots
         self.context_length = generator.context_length
         self.max_action_tokens = generator.max_action_tokens
@@ -57,7 +51,9 @@ class Rereading:
             before = () if prompt.fresh else self._conversations[prompt.slot]
             self._turns[prompt.slot] = 0 if prompt.fresh else self._turns[prompt.slot] + 1
             self._conversations[prompt.slot] = (*before, *prompt.ids)
-            seed = prompt.seed + 1_000 * self._turns[prompt.slot]
+            if prompt.seed is not None:
+                self._seeds[prompt.slot] = prompt.seed
+            seed = self._seeds[prompt.slot] + 1_000 * self._turns[prompt.slot]
             whole.append(Prompt(prompt.slot, self._conversations[prompt.slot], True, seed))
         self._generator.forget()
         completions = self._generator.generate(whole)
@@ -68,6 +64,10 @@ class Rereading:
     def take_weights(self, model: Any) -> None:
         """See `Generator`."""
         self._generator.take_weights(model)
+
+    def forget(self) -> None:
+        """See `Generator`."""
+        self._generator.forget()
 
     def close(self) -> None:
         """See `Generator`."""

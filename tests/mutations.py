@@ -85,15 +85,18 @@ AREAS = {
     "calls": Area((f"{TEXTAGENT}/calls/*.py",), ("tests/calls",)),
     "wrappers": Area((f"{TEXTAGENT}/wrappers/limits.py",), ("tests/wrappers",)),
     "methods": Area(
-        tuple(f"baselines/{name}.py" for name in ("advantages", "losses", "rollouts", "scoring", "update")),
         (
-            "tests/baselines/test_advantages_and_losses.py",
-            "tests/baselines/test_exact_advantages.py",
-            "tests/baselines/test_exact_losses.py",
-            "tests/baselines/test_method.py",
+            *(f"baselines/credit/{name}.py" for name in ("advantages", "losses", "rollouts")),
+            *(f"baselines/training/{name}.py" for name in ("scoring", "update")),
+        ),
+        (
+            "tests/baselines/credit/test_advantages_and_losses.py",
+            "tests/baselines/credit/test_exact_advantages.py",
+            "tests/baselines/credit/test_exact_losses.py",
+            "tests/baselines/training/test_method.py",
         ),
     ),
-    "collector": Area(("baselines/rollout/collector.py",), ("tests/baselines/test_collector.py",)),
+    "collector": Area(("baselines/rollout/collector.py",), ("tests/baselines/rollout/test_collector.py",)),
     "alfworld": Area(
         (f"{ALFWORLD}/engine.py", f"{ALFWORLD}/game.py"),
         (

@@ -27,6 +27,8 @@ SUITE = "textagent_gym"
 TRAINERS = "baselines"
 FLOORS = ("foundation", "domains", "wrappers", "vector", "agents", "evaluation", "serve", "cli")
 """From the ground up: each imports from those below. Whatever has no name here is part of the foundation."""
+ROOMS = ("settings", "envs", "policy", "rollout", "credit", "evaluation", "training", "executables")
+"""Folders of the trainers from the ground up: each imports from those below. The files at the top are executables."""
 TRAINING_LIBRARIES = {"torch", "transformers", "trl", "accelerate", "peft", "vllm", TRAINERS}
 WORLD_LIBRARIES = {
     *("textworld", "jericho", "alfworld", "swebench", "docker", "ray", "datasets", "pytest", "minigrid"),
@@ -142,6 +144,28 @@ def test_packages_have_no_cycles() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_trainers_import_down() -> None:
+    def room(module: str) -> int:
+        parts = module.split(".")
+        return ROOMS.index(parts[1] if len(parts) > 1 and parts[1] in ROOMS else "executables")
+
+    breaches = [
+        f"{source.path}:{line}: {ROOMS[room(source.module)]} may not import {name}"
+        for source in sources()
+        if source.floor == TRAINERS and source.module != TRAINERS
+        for line, name in source.imports()
+        if name.split(".")[0] == TRAINERS and room(name) > room(source.module)
+    ]
+    report(breaches)
+
+
+def test_every_folder_of_the_trainers_is_a_room() -> None:
+    folders = {
+        source.module.split(".")[1] for source in sources() if source.path.count("/") > 1 and source.floor == TRAINERS
+    }
+    assert folders == set(ROOMS) - {"executables"}
 
 
 def test_vector_environments_know_nothing_of_worlds() -> None:

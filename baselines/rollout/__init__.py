@@ -1,8 +1,15 @@
 """Episodes with a language model: a collector over a pool of environments, and one generation back end per file."""
 
 from baselines.rollout.backend import Completion, Generator, Prompt
-from baselines.rollout.collector import BrokenEpisode, Collection, Collector, EpisodeRequest, Start, share_of
-from baselines.rollout.pool import InProcessPool, Pool, make_pool, make_text_env
+from baselines.rollout.collector import (
+    BrokenEpisode,
+    Collection,
+    Collector,
+    EpisodeRequest,
+    Start,
+    make_collector,
+    share_of,
+)
 from baselines.rollout.transformers_backend import TransformersGenerator
 
 __all__ = [
@@ -12,12 +19,9 @@ __all__ = [
     "Completion",
     "EpisodeRequest",
     "Generator",
-    "InProcessPool",
-    "Pool",
     "Prompt",
     "Start",
     "TransformersGenerator",
-    "make_pool",
-    "make_text_env",
+    "make_collector",
     "share_of",
 ]

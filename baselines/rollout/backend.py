@@ -48,6 +48,10 @@ class Generator(Protocol):
         """Speak with the weights of `model` from now on; every conversation is forgotten."""
         ...
 
+    def forget(self) -> None:
+        """Forget every conversation, which frees the memory that they take."""
+        ...
+
     def close(self) -> None:
         """Free what the back end holds; again does nothing."""
         ...

@@ -13,12 +13,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from baselines.chat import ChatFormat
-from baselines.labelled import LABEL
-from baselines.memory import Context, first_context, next_context
+from transformers import PreTrainedModel
+
+from baselines.envs.labelled import LABEL
+from baselines.envs.pool import MakeEnv, Pool, make_pool
+from baselines.policy.chat import ChatFormat
 from baselines.rollout.backend import Completion, Generator, Prompt
-from baselines.rollout.pool import Pool
-from baselines.trajectory import Trajectory, Turn
+from baselines.rollout.memory import Context, first_context, next_context
+from baselines.rollout.trajectory import Trajectory, Turn
+from baselines.rollout.transformers_backend import TransformersGenerator
+from baselines.settings.config import RolloutConfig
 from textagent_gym import Complexity
 from textagent_gym.errors import WorkerError, WorldBrokenError
 from textagent_gym.vector import Received
@@ -62,6 +66,26 @@ class EpisodeRequest:
     sampling_seed: int = 0
     start: Start | None = None
     saves: bool = False
+
+
+def make_collector(
+    config: RolloutConfig, policy: PreTrainedModel, chat: ChatFormat, make_env: MakeEnv, slots: int
+) -> Collector:
+    """A policy in a pool of environments.
+
+    Args:
+        config: settings of the sampling and of the pool; its `slots` are not read.
+        policy: model that acts.
+        chat: format of its conversations.
+        make_env: function that makes one environment.
+        slots: number of episodes played at once.
+    """
+    tokens, temperature = config.max_action_tokens, config.temperature
+    generator = TransformersGenerator(
+        policy, chat.end_id, slots=slots, max_action_tokens=tokens, temperature=temperature
+    )
+    pool = make_pool(make_env, slots, config.pool, config.workers)
+    return Collector(pool, generator, chat, patience=config.patience, answer_seconds=config.answer_seconds)
 
 
 def share_of(requests: Sequence[EpisodeRequest], processes: int, process: int) -> list[EpisodeRequest]:
@@ -118,7 +142,8 @@ class Collector:
         chat: format that turns observations into token ids.
         patience: seconds for which a batch waits for slower environments after the first has answered; `inf` waits for
             all of them.
-        answer_seconds: seconds after which an environment that has not answered counts as broken.
+        answer_seconds: seconds after which an environment that has not answered counts as broken, in a pool that can
+            interrupt its environments.
 
     An episode ends when its environment says so, or when what the policy would read next outgrows the model's context
     (a memory that leaves turns out leaves out more of them before that); it is then cut there and marked `overflow`. An
@@ -139,7 +164,7 @@ class Collector:
         answer_seconds: float = 600.0,
     ) -> None:
         self._pool = pool
-        self._generator = generator
+        self.generator = generator
         self._chat = chat
         self._patience = patience
         self._answer_seconds = answer_seconds
@@ -162,7 +187,7 @@ class Collector:
         while len(run.done) + len(run.broken) < len(everything):
             ready = self._gather(run)
             prompts = [_prompt(slot, run.request(slot)) for slot in ready]
-            for slot, completion in zip(ready, self._generator.generate(prompts) if prompts else [], strict=True):
+            for slot, completion in zip(ready, self.generator.generate(prompts) if prompts else [], strict=True):
                 slot.completion = completion
                 slot.asked_at = time.monotonic()
                 self._pool.send(slot.number, self._chat.text(list(completion.ids)))
@@ -174,13 +199,38 @@ class Collector:
     def close(self) -> None:
         """Close the environments and the generator."""
         self._pool.close()
-        self._generator.close()
+        self.generator.close()
 
     def _gather(self, run: _Run) -> list[_Slot]:
         """The slots whose turn it is to speak: all that answer within the patience after the first one."""
         self._fill(run)
         deadline = math.inf
         ready: dict[int, _Slot] = {}
+        while answers := self._answers(run, deadline):
+            for number in sorted(answers):
+                slot, answer = self._slots[number], answers[number]
+                if slot.overdue:  # It answers after all: its environment can be used again.
+                    slot.overdue = False
+                elif isinstance(answer, str):
+                    self._break(run, slot, answer)
+                else:
+                    try:
+                        if self._read(run, slot, answer):
+                            ready[number] = slot
+                    except (WorkerError, WorldBrokenError) as error:  # While its moment was saved or restored.
+                        self._break(run, slot, str(error))
+                self._fill(run)
+            if ready:
+                deadline = min(deadline, time.monotonic() + self._patience)
+        return [ready[number] for number in sorted(ready)]
+
+    def _answers(self, run: _Run, deadline: float) -> dict[int, Received | str]:
+        """The next answer by its slot; none after the deadline, or where none is awaited.
+
+        With infinite patience it is all that are awaited, because the order in which slots are filled again must not
+        follow from who answers first.
+        """
+        answers: dict[int, Received | str] = {}
         while any(slot.asked_at is not None and not slot.overdue for slot in self._slots):
             try:
                 slot, answer = self._receive(deadline)
@@ -190,20 +240,10 @@ class Collector:
                     break
                 continue
             slot.asked_at = None
-            if slot.overdue:  # It answers after all: its environment can be used again.
-                slot.overdue = False
-            elif isinstance(answer, str):
-                self._break(run, slot, answer)
-            else:
-                try:
-                    if self._read(run, slot, answer):
-                        ready[slot.number] = slot
-                except (WorkerError, WorldBrokenError) as error:  # While its moment was saved or restored.
-                    self._break(run, slot, str(error))
-            self._fill(run)
-            if ready:
-                deadline = min(deadline, time.monotonic() + self._patience)
-        return [ready[number] for number in sorted(ready)]
+            answers[slot.number] = answer
+            if self._patience < math.inf:
+                break
+        return answers
 
     def _fill(self, run: _Run) -> None:
         """Begin the next episodes in idle slots."""
@@ -271,7 +311,7 @@ class Collector:
             slot.context = first_context(self._chat, slot.observation, slot.instructions)
             start = run.request(slot).start
             if start is not None:
-                self._pool.call(slot.number, "restore", start.moment)
+                self._pool.call(slot.number, "restore", start.moment, timeout=self._answer_seconds)
                 slot.observation = start.observation
                 slot.context = Context(start.prompt, fresh=True, length=len(start.prompt), shown=0)
             if slot.context.length > self._room:
@@ -293,12 +333,12 @@ class Collector:
     @property
     def _room(self) -> int:
         """Largest number of tokens in a context that leaves room for an action."""
-        return self._generator.context_length - self._generator.max_action_tokens
+        return self.generator.context_length - self.generator.max_action_tokens
 
     def _save(self, run: _Run, slot: _Slot) -> None:
         """Save the moment before the next action, if that is wanted."""
         if run.request(slot).saves:
-            slot.moment = self._pool.call(slot.number, "snapshot")
+            slot.moment = self._pool.call(slot.number, "snapshot", timeout=self._answer_seconds)
 
     def _act(self, request: EpisodeRequest, slot: _Slot, completion: Completion, answer: Received) -> Trajectory | None:
         """Note what came of a sampled action; the episode if that ended it."""
@@ -330,7 +370,7 @@ class Collector:
         if not (answer.terminated or answer.truncated or overflow):
             return None
         score = answer.info.get("score")
-        excess = max(0, following.length - self._generator.context_length)
+        excess = max(0, following.length - self.generator.context_length)
         return Trajectory(
             turns=tuple(slot.turns),
             group=request.group,

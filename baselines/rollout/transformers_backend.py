@@ -6,8 +6,9 @@ All slots share one cache whose columns grow together; a mask says which columns
     slot 1   x x x x x x x . . . x x        .  a hole: another slot had more to say in that call
     slot 2   . . . . . . x x x x x x        a new conversation began here: everything before it is a hole
 
-Holes cost memory and time, so the cache is packed when they are too many. Slots that do not speak in a call are not
-computed: their rows of the cache wait aside.
+Holes cost memory and time, so the cache is packed when they are too many. The model computes only the slots that speak,
+and of these only the ones whose action has not ended: their rows of the cache are the first ones, for which rows are
+exchanged. The cache's memory is allocated ahead, so that a token is added without copying the others.
 
 What an episode samples follows from the seed of its first prompt: each token is drawn with one uniform number of the
 episode's own stream, by inverting the cumulative distribution. So it depends neither on the other conversations nor on
@@ -16,17 +17,78 @@ the order of the calls.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from transformers import Cache, DynamicLayer, PreTrainedModel
 
-from baselines.models import context_length
+from baselines.policy.models import context_length
 from baselines.rollout.backend import Completion, Prompt
 
 _PACK_AT = 1.5  # Pack when the cache is that many times as wide as its longest conversation.
+_AHEAD = 0.25  # Share of the columns in use for which memory is allocated ahead.
 _BELOW_ONE = 1 - 2**-20  # Largest uniform number: its product with a rounded sum of 1 must stay below that sum.
+
+
+class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]
+    """Keys and values of one layer for all slots, in memory that is allocated ahead.
+
+    Attributes:
+        keys, values: shape (slots, heads, columns, size); the model reads and writes the first rows.
+        width: number of columns in use.
+    """
+
+    def __init__(self, slots: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._slots = slots
+        self.width = 0
+
+    def update(self, key_states: Any, value_states: Any, *_: Any, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add columns to the first rows; returns all of the columns of these rows."""
+        rows, end = len(key_states), self.width + key_states.shape[2]
+        self.keys, self.values = (
+            self._with_columns(tensor, states, end)
+            for tensor, states in ((self.keys, key_states), (self.values, value_states))
+        )
+        self.is_initialized = True
+        self.keys[:rows, :, self.width : end] = key_states
+        self.values[:rows, :, self.width : end] = value_states
+        self.width = end
+        return self.keys[:rows, :, :end], self.values[:rows, :, :end]
+
+    def get_seq_length(self) -> int:
+        """Number of columns in use."""
+        return self.width
+
+    def exchange(self, to: list[int], source: list[int]) -> None:
+        """Put the rows `source` in the place of the rows `to`, which are the same ones in another order."""
+        for tensor in self._tensors:
+            tensor[to, :, : self.width] = tensor[source, :, : self.width]
+
+    def pack(self, order: torch.Tensor) -> None:
+        """Keep some columns of each row, shape (slots, columns)."""
+        self.width = order.shape[1]
+        for tensor in self._tensors:
+            index = order[:, None, :, None].expand(-1, tensor.shape[1], -1, tensor.shape[3])
+            tensor[:, :, : self.width] = tensor.gather(2, index)
+
+    @property
+    def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        assert self.keys is not None
+        assert self.values is not None
+        return self.keys, self.values
+
+    def _with_columns(self, tensor: torch.Tensor | None, states: torch.Tensor, columns: int) -> torch.Tensor:
+        """The tensor, or a larger copy where it has too few columns."""
+        if tensor is None:
+            tensor = states.new_zeros((self._slots, states.shape[1], 0, states.shape[3]))
+        missing = columns - tensor.shape[2]
+        if missing <= 0:
+            return tensor
+        return torch.nn.functional.pad(tensor, (0, 0, 0, max(missing, int(_AHEAD * columns))))
 
 
 class TransformersGenerator:
@@ -64,9 +126,10 @@ class TransformersGenerator:
         self.forget()
 
     def forget(self) -> None:
-        """Forget every conversation."""
-        self._cache = DynamicCache(config=self.model.config)
+        """See `Generator`."""
+        self._cache = Cache(layer_class_to_replicate=cast("type[_Layer]", partial(_Layer, self.slots)))
         self._mask = torch.zeros((self.slots, 0), dtype=torch.bool, device=self.model.device)
+        self._order = list(range(self.slots))  # The slot of each row of the cache and of the mask.
         self._unread: list[list[int]] = [[] for _ in range(self.slots)]
 
     def close(self) -> None:
@@ -78,118 +141,87 @@ class TransformersGenerator:
         """See `Generator`; sampled tokens become part of the slot's conversation, as do the ids of the prompt."""
         if all(prompt.fresh for prompt in prompts) and not self._others_speak(prompts):
             self.forget()
-        new: list[list[int]] = []
+        new: dict[int, list[int]] = {}
         for prompt in prompts:
             if prompt.fresh:
-                self._mask[prompt.slot] = False
+                self._mask[self._order.index(prompt.slot)] = False
                 self._unread[prompt.slot] = []
             if prompt.seed is not None:
                 self._streams[prompt.slot] = np.random.default_rng(prompt.seed)
             # The last sampled token has not been read by the model yet.
-            new.append([*self._unread[prompt.slot], *prompt.ids])
-        rows = [prompt.slot for prompt in prompts]
-        others = self._set_aside(rows)
-        sampled, log_probs, unread = self._speak(rows, new)
-        for row, ids in zip(rows, unread, strict=True):
-            self._unread[row] = ids
-        self._put_back(rows, others)
+            new[prompt.slot] = [*self._unread[prompt.slot], *prompt.ids]
+        sampled, log_probs = self._speak(new)
+        for slot, ids in sampled.items():
+            self._unread[slot] = ids[-1:]
         self._pack()
-        return [Completion(tuple(ids), tuple(values)) for ids, values in zip(sampled, log_probs, strict=True)]
+        return [Completion(tuple(sampled[prompt.slot]), tuple(log_probs[prompt.slot])) for prompt in prompts]
 
-    def _speak(
-        self, rows: Sequence[int], new: list[list[int]]
-    ) -> tuple[list[list[int]], list[list[float]], list[list[int]]]:
-        """Sampled ids, their log-probabilities and the ids that the model has not read yet, per row of the cache."""
-        device = self.model.device
-        uniform = torch.tensor(
-            np.stack([self._streams[row].random(self.max_action_tokens) for row in rows]),
-            dtype=torch.float32,
-            device=device,
-        )
-        sampled: list[list[int]] = [[] for _ in rows]
-        log_probs: list[list[float]] = [[] for _ in rows]
-        unread: list[list[int]] = [[] for _ in rows]
-        going = set(range(len(rows)))
-        logits = self._read(new)
+    def _speak(self, new: dict[int, list[int]]) -> tuple[dict[int, list[int]], dict[int, list[float]]]:
+        """Sampled ids and their log-probabilities per slot, after `new` ids of each."""
+        uniform = {slot: self._streams[slot].random(self.max_action_tokens) for slot in new}
+        sampled: dict[int, list[int]] = {slot: [] for slot in new}
+        log_probs: dict[int, list[float]] = {slot: [] for slot in new}
         for step in range(self.max_action_tokens):
-            token, log_prob = self._sample(logits, uniform[:, step])
-            ids, values = token.tolist(), log_prob.tolist()
-            for row in going:
-                sampled[row].append(ids[row])
-                log_probs[row].append(values[row])
-                unread[row] = [ids[row]]
-            going = {row for row in going if ids[row] != self.end_id}
-            if step + 1 == self.max_action_tokens or not going:
+            slots = self._bring_first(new)
+            logits = self._read([new[slot] for slot in slots])
+            heights = torch.tensor([uniform[slot][step] for slot in slots], dtype=torch.float32, device=logits.device)
+            tokens, values = self._sample(logits, heights)
+            for slot, token, value in zip(slots, tokens.tolist(), values.tolist(), strict=True):
+                sampled[slot].append(token)
+                log_probs[slot].append(value)
+            new = {slot: sampled[slot][-1:] for slot in slots if sampled[slot][-1] != self.end_id}
+            if not new:
                 break
-            for row in going:
-                unread[row] = []
-            logits = self._read([[ids[row]] if row in going else [] for row in range(len(rows))])
-        return sampled, log_probs, unread
+        return sampled, log_probs
+
+    @property
+    def _layers(self) -> list[_Layer]:
+        """Layers of the cache, which transformers makes at the first call of the model."""
+        return cast("list[_Layer]", self._cache.layers)
 
     def _others_speak(self, prompts: Sequence[Prompt]) -> bool:
         """Whether a slot that no prompt names holds a conversation."""
         named = {prompt.slot for prompt in prompts}
-        return any(bool(self._mask[slot].any()) for slot in range(self.slots) if slot not in named)
+        return any(bool(self._mask[row].any()) for row, slot in enumerate(self._order) if slot not in named)
 
-    def _set_aside(self, rows: list[int]) -> tuple[torch.Tensor, list[tuple[torch.Tensor, torch.Tensor]]] | None:
-        """Keep only some rows of the cache, in their order; the whole one is returned, for `_put_back`."""
-        if rows == list(range(self.slots)):
-            return None
-        layers = [(layer.keys, layer.values) for layer in self._cache.layers if layer.is_initialized]
-        whole = (self._mask, layers)
-        self._mask = self._mask[rows]
-        self._cache = DynamicCache(config=self.model.config)
-        for number, (keys, values) in enumerate(layers):
-            self._cache.update(keys[rows], values[rows], number)
-        return whole
-
-    def _put_back(
-        self, rows: list[int], whole: tuple[torch.Tensor, list[tuple[torch.Tensor, torch.Tensor]]] | None
-    ) -> None:
-        """Make the cache whole again; rows that did not speak have holes in the new columns."""
-        if whole is None:
-            return
-        mask, layers = whole
-        spoken, cache = self._mask, self._cache
-        self._mask = torch.nn.functional.pad(mask, (0, spoken.shape[1] - mask.shape[1]))
-        self._mask[rows] = spoken
-        self._cache = DynamicCache(config=self.model.config)
-        for number, layer in enumerate(cache.layers):
-            both = []
-            for before, after in zip(
-                layers[number] if layers else (None, None), (layer.keys, layer.values), strict=True
-            ):
-                shape = (self.slots, after.shape[1], after.shape[2], after.shape[3])
-                tensor = after.new_zeros(shape)
-                if before is not None:
-                    tensor[:, :, : before.shape[2]] = before
-                tensor[rows] = after
-                both.append(tensor)
-            self._cache.update(both[0], both[1], number)
+    def _bring_first(self, slots: Collection[int]) -> list[int]:
+        """Exchange rows of the cache until those of some slots are the first ones; returns the slots in their order."""
+        count = len(slots)
+        away = [row for row in range(count) if self._order[row] not in slots]
+        back = [row for row in range(count, self.slots) if self._order[row] in slots]
+        if away:
+            to, source = away + back, back + away
+            for layer in self._layers:
+                layer.exchange(to, source)
+            self._mask[to] = self._mask[source]
+            moved = [self._order[row] for row in source]
+            for row, slot in zip(to, moved, strict=True):
+                self._order[row] = slot
+        return self._order[:count]
 
     def _read(self, new: list[list[int]]) -> torch.Tensor:
-        """Add ids to each slot's conversation and return the logits after its last one, shape (rows, vocabulary)."""
+        """Add ids to the conversations of the first rows; the logits after their last ones, (rows, vocabulary)."""
         device = self.model.device
-        width = max(len(ids) for ids in new)
-        ids = torch.zeros((len(new), width), dtype=torch.int64)
-        used = torch.zeros((len(new), width), dtype=torch.bool)
-        for row, some in enumerate(new):
-            if some:  # On the right, so that the last column holds everybody's last token.
-                ids[row, width - len(some) :] = torch.tensor(some)
-                used[row, width - len(some) :] = True
+        count, width = len(new), max(len(ids) for ids in new)
+        ids = torch.zeros((count, width), dtype=torch.int64)
+        used = torch.zeros((self.slots, width), dtype=torch.bool)
+        for row, some in enumerate(new):  # On the right, so that the last column holds everybody's last token.
+            ids[row, width - len(some) :] = torch.tensor(some)
+            used[row, width - len(some) :] = True
         used = used.to(device)
-        lengths = self._mask.sum(1, keepdim=True)
-        positions = (lengths + used.cumsum(1) - 1).clamp(min=0)
+        lengths = self._mask[:count].sum(1, keepdim=True)
+        positions = (lengths + used[:count].cumsum(1) - 1).clamp(min=0)
         self._mask = torch.cat((self._mask, used), 1)
         output = self.model(
             input_ids=ids.to(device),
-            attention_mask=self._mask.long(),
+            attention_mask=self._mask[:count].long(),
             position_ids=positions,
             past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=1,
         )
-        return output.logits[:, -1].float()
+        logits: torch.Tensor = output.logits[:, -1].float()
+        return logits
 
     def _sample(self, logits: torch.Tensor, uniform: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """A token per row and its log-probability at the temperature, both of shape (rows,)."""
@@ -209,8 +241,6 @@ class TransformersGenerator:
             return
         # A stable sort brings the used columns to the front without changing their order.
         order = torch.sort((~self._mask).long(), dim=1, stable=True).indices[:, :longest]
-        for layer in self._cache.layers:
-            index = order[:, None, :, None].expand(-1, layer.keys.shape[1], -1, layer.keys.shape[3])
-            layer.keys = layer.keys.gather(2, index)
-            layer.values = layer.values.gather(2, index)
+        for layer in self._layers:
+            layer.pack(order)
         self._mask = self._mask.gather(1, order)

@@ -9,7 +9,7 @@ import gymnasium
 import pytest
 import torch
 
-from baselines.models import make_tiny_policy
+from baselines.policy.models import make_tiny_policy
 from textagent_gym.evaluation import demonstrate
 
 

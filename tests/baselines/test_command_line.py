@@ -16,12 +16,12 @@ import yaml
 
 from baselines import grpo, sft
 from baselines.command_line import read_config
-from baselines.config import RolloutConfig, TrainerConfig
-from baselines.held_out import make_held_out_env
-from baselines.recipe import RECIPES, RecipeError
-from baselines.rollout import make_text_env
+from baselines.envs.pool import make_text_env
+from baselines.evaluation.held_out import make_held_out_env
+from baselines.settings.config import RolloutConfig, TrainerConfig
+from baselines.settings.recipe import RECIPES, RecipeError
 from baselines.sft_then_rl import CONFIGS
-from tests.baselines.test_training import NumbersEnv, config, curve
+from tests.baselines.training.test_training import NumbersEnv, config, curve
 from textagent_gym.errors import InvalidOptionError
 
 ROOT = Path(__file__).parents[2]

@@ -21,13 +21,14 @@ import pytest
 import torch
 
 from baselines import dagger, sft
-from baselines.chat import ChatFormat, chat_of
-from baselines.labelled import Labelled
-from baselines.labels import first_labels, rows_of
-from baselines.models import load_policy
-from baselines.rollout import Collector, EpisodeRequest, TransformersGenerator, make_pool
-from baselines.run_folder import OtherRunError
-from baselines.trajectory import Trajectory, Turn
+from baselines.envs.labelled import Labelled
+from baselines.envs.pool import make_pool
+from baselines.policy.chat import ChatFormat, chat_of
+from baselines.policy.models import load_policy
+from baselines.rollout import Collector, EpisodeRequest, TransformersGenerator
+from baselines.rollout.trajectory import Trajectory, Turn
+from baselines.settings.run_folder import OtherRunError
+from baselines.training.labels import first_labels, rows_of
 from textagent_gym.errors import InvalidOptionError, PlanningBudgetError, UnsupportedOperationError
 from textagent_gym.evaluation import demonstrate
 from textagent_gym.vector import env_maker
@@ -83,14 +84,15 @@ def config(tiny: Path, out: Path, **changes: Any) -> dagger.Config:
     return replace(basis, **changes)
 
 
-def curve(out: Path) -> list[dict[str, float]]:
+def curve(out: Path, *without: str) -> list[dict[str, float]]:
     lines = (out / "metrics.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if not k.endswith("seconds")} for line in lines]
+    return [{k: v for k, v in json.loads(line).items() if not k.endswith(("seconds", *without))} for line in lines]
 
 
 def files(out: Path) -> dict[str, bytes]:
-    """What a run has made, except for seconds."""
-    return {str(path): (out / path).read_bytes() for path in ("labels/1.json", "labels/2.json", "labels/3.json")}
+    """What a run has made, except for seconds, and for the calls of the expert, which follow from `slots`."""
+    paths = ("labels/1.json", "labels/2.json", "labels/3.json")
+    return {path: re.sub(rb'"expert_calls": \d+', b"", (out / path).read_bytes()) for path in paths}
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -324,6 +326,33 @@ def test_the_labels_are_spent_to_the_last_one_and_aggregated(tiny: Path, tmp_pat
     assert metrics[1]["agreement"] < 1.0
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_every_call_of_the_expert_is_counted(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: bool
+) -> None:
+    asked: list[str | None] = []
+    label = Labelled._label
+
+    def counted(self: Labelled, action: str | None) -> str | None:
+        asked.append(action)
+        return label(self, action)
+
+    monkeypatch.setattr(Labelled, "_label", counted)
+    settings = config(tiny, tmp_path, decay=0.5, labels=24, epochs=1.0)
+    if cut:  # The context is full after the first turn.
+        chat = chat_of(str(tiny), load_policy(str(tiny))[1])
+        env = gymnasium.make(settings.env, **KWARGS)
+        begun = [env.reset(options={"task_index": task}) for task in range(8)]
+        openings = [len(chat.opening(text, info["instructions"])) for text, info in begun]
+        longest = max(openings) + settings.max_action_tokens
+        monkeypatch.setattr("baselines.rollout.transformers_backend.context_length", lambda model: longest)
+    dagger.run(settings)
+    metrics = curve(tmp_path)
+    assert sum(m["expert_calls"] for m in metrics) == len(asked)
+    assert metrics[0]["expert_calls"] >= metrics[0]["new_labels"]
+    assert sum(m["expert_calls"] for m in metrics[1:]) > sum(m["new_labels"] for m in metrics[1:])
+
+
 def test_the_first_policy_is_fitted_to_the_labels_of_all_iterations(tiny: Path, tmp_path: Path) -> None:
     policy = dagger.run(config(tiny, tmp_path / "dagger"))
     lessons = [json.loads((tmp_path / "dagger" / "labels" / f"{i}.json").read_text()) for i in (1, 2, 3)]
@@ -366,7 +395,7 @@ def test_a_run_that_stopped_resumes_with_the_same_files(
     assert (out / "policy.old").is_dir() == (instant == "rename")
     policy = dagger.run(config(tiny, out, slots=7))
     assert files(out) == files(tmp_path / "whole")
-    assert curve(out) == curve(tmp_path / "whole")
+    assert curve(out, "expert_calls") == curve(tmp_path / "whole", "expert_calls")
     ours, expected = weights(policy), weights(whole)
     assert all(torch.equal(ours[name], expected[name]) for name in expected)
 

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from baselines import gigpo, grpo, ppo, reinforce_pp, rloo, sft, vineppo
-from baselines.advantages import GroupTooSmallError
-from baselines.chat import chat_of
-from baselines.models import load_policy
-from baselines.scoring import read_log_probs
-from baselines.trajectory import Trajectory, Turn
+from baselines.credit.advantages import GroupTooSmallError
+from baselines.policy.chat import chat_of
+from baselines.policy.models import load_policy
+from baselines.rollout.trajectory import Trajectory, Turn
+from baselines.training.scoring import read_log_probs
 from textagent_gym.errors import InvalidOptionError
 
 ENV = "lights/Lights-v0"

@@ -13,10 +13,10 @@ from statistics import quantiles
 import pytest
 import torch
 
-from baselines.models import load_policy
-from baselines.rollouts import rollouts_of
-from tests.baselines.random_episodes import random_episodes
-from tests.baselines.test_method import gradient_of, some_episodes
+from baselines.credit.rollouts import rollouts_of
+from baselines.policy.models import load_policy
+from tests.baselines.credit.random_episodes import random_episodes
+from tests.baselines.training.test_method import gradient_of, some_episodes
 from tests.third_party.method import quantile_baseline
 from textagent_gym.errors import InvalidOptionError
 

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from baselines import grpo, ppo, sft, sft_then_rl
-from baselines.advantages import GroupTooSmallError
-from baselines.chat import ChatFormat, chat_of
 from baselines.command_line import read_config
-from baselines.models import load_policy
-from baselines.run_folder import OtherRunError
+from baselines.credit.advantages import GroupTooSmallError
+from baselines.policy.chat import ChatFormat, chat_of
+from baselines.policy.models import load_policy
+from baselines.settings.run_folder import OtherRunError
 from baselines.sft import FineTuningConfig
 from baselines.sft_then_rl import Purchase, purchase
 from textagent_gym.errors import InvalidOptionError, PlanningBudgetError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -230,6 +231,30 @@ def test_a_call_whose_worker_dies_says_so() -> None:
         with pytest.raises(WorkerError, match="died"):
             pool.call(0, "oracle")
         begin(pool)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_call_that_takes_too_long_says_so_and_its_environment_is_replaced(kind: str) -> None:
+    with ReadyFirstPool([misbehaving] * 2, kind=kind) as pool:
+        begin(pool)
+        pool.send(1, "look")
+        started = time.monotonic()
+        with pytest.raises(WorkerError, match=r"environment 0 has not answered 'step' within 0\.5 seconds") as caught:
+            pool.call(0, "step", "sleep 20", timeout=0.5)
+        assert time.monotonic() - started < 15
+        assert caught.value.slot == 0
+        pool.reset(0, seed=0, options=HARD)
+        answers = {answer.slot: answer for answer in (pool.recv(timeout=30), pool.recv(timeout=30))}
+        assert answers[0].observation.startswith("Turn on all 6 lights.")
+        assert answers[1].info["turn"] == 1
+
+
+def test_an_infinite_time_limit_is_none() -> None:
+    with ReadyFirstPool([misbehaving], time_limit=math.inf) as pool:
+        begin(pool)
+        pool.send(0, "look")
+        assert pool.recv(timeout=math.inf).info["turn"] == 1
+        assert pool.call(0, "max_turns", timeout=math.inf) == 1000
 
 
 @pytest.mark.parametrize("kind", KINDS)

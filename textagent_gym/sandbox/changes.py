@@ -129,6 +129,9 @@ class Reading:
             source: path of the link.
             around: the folders whose links are being followed.
         """
+        if self.tree.is_late():
+            self.tree.leave_out(path, "is left out: there is too much to read")
+            return
         target = self.tree.resolve(source)
         if target is None:
             self.tree.leave_out(path, "is a link to something that is not in the repository")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
+import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from textagent_gym.sandbox.base import Limits
 
-_numbers = itertools.count()
 _CGROUPS = Path("/sys/fs/cgroup")
 _PERIOD = 100_000  # Microseconds.
 _TCP_BUFFERS = 16 << 20
@@ -33,7 +32,7 @@ class ControlGroup:
     def __init__(self, limits: Limits) -> None:
         self.folders: list[Path] = []
         memory = limits.memory << 20
-        name = f"textagent-{os.getpid()}-{next(_numbers)}"
+        name = f"textagent-{os.getpid()}-{secrets.token_hex(4)}"  # A process that was killed leaves its groups behind.
         try:
             lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
         except OSError:

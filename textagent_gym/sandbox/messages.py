@@ -62,6 +62,8 @@ def write_all(descriptor: int, data: bytes, deadline: float) -> bool:
             return False
         try:
             view = view[os.write(descriptor, view[:4096]) :]
+        except BlockingIOError:
+            continue
         except BrokenPipeError:
             return False
     return True

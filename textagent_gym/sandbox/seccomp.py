@@ -1,7 +1,8 @@
 """What sandboxed code may ask of the kernel: a filter of system calls, in the form that `prctl` and bubblewrap take.
 
 Denied is what no test of a library needs and what reaches beyond a tree and its processes: other processes' memory,
-keys and shared memory that outlive a process, namespaces and mounts, clocks, modules, and calls newer than this list.
+keys and shared memory that outlive a process, namespaces and mounts, clocks, modules, contexts of asynchronous input
+and output, of which the whole machine has some thousand, and calls newer than this list.
 Sockets are of the families that are bound to a network namespace: the ports of VSOCK, for one, are the whole machine's.
 Tested code has Unix sockets alone: what TCP notes of a connection outlives its process. A denied call fails with EPERM,
 with ENOSYS where the C library has another way, or as if there were none.
@@ -23,8 +24,8 @@ _NEWEST = 469
 """Last number of a call that was looked at for this list; Linux 6.17."""
 _NEW_NAMESPACES = 0x7E020080  # All flags of `clone` by the name CLONE_NEW*.
 _TERMINAL_INPUT, _TERMINAL_CONTROL = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
-SHELL_FAMILIES = (1, 2, 10, 16)
-"""AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK, the same everywhere. The last tells the C library of interfaces."""
+SHELL_FAMILIES = (1, 2, 10)
+"""AF_UNIX, AF_INET and AF_INET6, the same everywhere. What netlink's sockets hold would count for no control group."""
 TESTED_FAMILIES = (1,)
 """AF_UNIX: what these sockets hold ends with the processes that have them."""
 _CORE = 4  # RLIMIT_CORE
@@ -61,7 +62,7 @@ _DENIED = {
     "sysfs": (139, None), "ustat": (136, None), "lookup_dcookie": (212, 18), "iopl": (172, None),
     "ioperm": (173, None), "modify_ldt": (154, None), "settimeofday": (164, 170), "clock_settime": (227, 112),
     "adjtimex": (159, 171), "clock_adjtime": (305, 266), "sethostname": (170, 161), "setdomainname": (171, 162),
-    "lsm_get_self_attr": (459, 459), "lsm_set_self_attr": (460, 460),
+    "lsm_get_self_attr": (459, 459), "lsm_set_self_attr": (460, 460), "io_setup": (206, 0),
 }  # fmt: skip
 _MISSING = {"clone3": 435, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "memfd_secret": 447}
 """Calls that the C library, or Python, goes without; the same numbers everywhere."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
 import select
 import shlex
@@ -17,6 +18,7 @@ from textagent_gym.texts import notice
 
 _log = logging.getLogger("textagent_gym.sandbox")
 _MOST_STARTS = 4  # Of a shell, in a row, where it ends before it does anything.
+_LONGEST_MARKER = 64  # Bytes; what may be the beginning of a marker is kept apart.
 _START_SECONDS = 20.0  # Seconds in which a shell answers its first command, on a machine that is busy.
 
 
@@ -28,6 +30,8 @@ class Shell:
     """
 
     def __init__(self, stdin: int, stdout: int, keep: int) -> None:
+        for descriptor in (stdin, stdout):  # An agent may have read, or written, what was there a moment ago.
+            os.set_blocking(descriptor, False)
         self._stdin = stdin
         self._stdout = stdout
         self._keep = keep
@@ -40,18 +44,17 @@ class Shell:
         if not write_all(self._stdin, script.encode(), deadline):
             return Result("", None, timed_out=time.monotonic() >= deadline)
         collected = _Ends(self._keep)
-        marker = f"\n{word} ".encode()
+        marker = re.compile(rf"\n{word} ([0-9]{{1,3}})\n".encode())
         while True:
-            tail = collected.tail
-            start = tail.rfind(marker)
-            if start >= 0 and tail.endswith(b"\n"):
-                status = tail[start + len(marker) :].strip()
-                collected.cut(len(tail) - start)
-                return Result(collected.text(), int(status) if status.isdigit() else None)
+            if match := collected.end_at(marker):
+                return Result(collected.text(), int(match[1]))
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._stdout], [], [], left)[0]:
                 return Result(collected.text(), None, timed_out=True)
-            data = os.read(self._stdout, 1 << 16)
+            try:
+                data = os.read(self._stdout, 1 << 16)
+            except BlockingIOError:
+                continue
             if not data:
                 return Result(collected.text(), None)
             collected.add(data)
@@ -119,8 +122,21 @@ class _Ends:
         self._head = bytearray()
         self._tail = bytearray()
         self._left_out = 0
+        self._last = b""  # What has come last, with the end of what came before.
 
     def add(self, data: bytes) -> None:
+        """Take what has come."""
+        self._keep(self._last[:-_LONGEST_MARKER])
+        self._last = self._last[-_LONGEST_MARKER:] + data
+
+    def end_at(self, marker: re.Pattern[bytes]) -> re.Match[bytes] | None:
+        """Let go of everything from a marker on, whatever others have written behind it."""
+        match = marker.search(self._last)
+        if match:
+            self._last = self._last[: match.start()]
+        return match
+
+    def _keep(self, data: bytes) -> None:
         room = self._half - len(self._head)
         if room > 0 and not self._left_out:
             self._head += data[:room]
@@ -130,21 +146,10 @@ class _Ends:
             self._left_out += len(self._tail) - self._half
             self._tail = self._tail[-self._half :]
 
-    @property
-    def tail(self) -> bytes:
-        """The end of what has come so far, long enough for a marker."""
-        head = b"" if self._left_out else self._head[-128:]
-        return bytes(head + self._tail[-128:])[-128:]
-
-    def cut(self, count: int) -> None:
-        """Take so many bytes off the end."""
-        from_tail = min(count, len(self._tail))
-        self._tail = self._tail[: len(self._tail) - from_tail]
-        if count > from_tail:
-            self._head = self._head[: len(self._head) - (count - from_tail)]
-
     def text(self) -> str:
-        """What is kept, with a word on what is left out between."""
+        """All that has come, with a word on what is left out between."""
+        self._keep(self._last)
+        self._last = b""
         tail = self._tail[-self._half :]
         left_out = self._left_out + len(self._tail) - len(tail)
         middle = notice(left_out, "bytes").encode() if left_out else b""

@@ -151,6 +151,9 @@ class Tree:
                 if visit is not None:
                     visit(folder, descriptor)
                 for name in self._names(descriptor):
+                    if self.is_late():
+                        waiting.append(folder)
+                        break
                     path = f"{folder}/{name}" if folder else name
                     try:
                         status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
@@ -210,7 +213,7 @@ class Tree:
                 return None
 
     def resolve(self, path: str) -> tuple[str, os.stat_result] | None:
-        """Where a path leads once all links in it have been followed; `None` if that is nowhere in the tree."""
+        """Where a path leads once all links in it have been followed; `None` if nowhere in the tree, or late."""
         done: list[str] = []
         parts = path.split("/")[::-1]
         links = 0
@@ -225,7 +228,7 @@ class Tree:
                 continue
             here = "/".join([*done, part])
             status = self.status(here)
-            if status is None or len(done) > _DEEPEST:
+            if status is None or len(done) > _DEEPEST or self.is_late():
                 return None
             if not stat.S_ISLNK(status.st_mode):
                 done.append(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Literal, cast
 from gymnasium import Space
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.errors import InvalidOptionError, WorkerError
 from textagent_gym.vector.messages import Answer, Call, Failure, Reply, Request, Reset, Step, Value
 from textagent_gym.vector.worker import MakeEnv
 from textagent_gym.vector.workers import Workers
@@ -143,22 +144,31 @@ class ReadyFirstPool:
         self._check(slot)
         self._workers.restart(slot)
 
-    def call(self, slot: int, name: str, *args: Any, **kwargs: Any) -> Any:
+    def call(self, slot: int, name: str, *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
         """Call a method of one environment, such as `oracle` or `snapshot`, or read an attribute, and wait for it.
+
+        Args:
+            slot: Number of the environment.
+            name: Name of the method or attribute.
+            args, kwargs: Arguments of the method.
+            timeout: Seconds to wait at most, after which the worker is replaced as by `restart`; `None` for no limit.
 
         Raises:
             gymnasium.error.AlreadyPendingCallError: its last answer has not been received.
-            WorkerError: its worker died meanwhile.
+            WorkerError: its worker died meanwhile, or the environment has not answered in time.
         """
         self._ask(slot, Call(name, args, kwargs))
+        deadline = None if timeout is None else time.monotonic() + timeout
         try:
             while True:
-                replies = dict(self._workers.wait())
+                replies = dict(self._workers.wait(None if deadline is None else max(0.0, deadline - time.monotonic())))
                 reply = replies.pop(slot, None)
                 self._ready.extend(replies.items())
                 if reply is not None:
                     break
-        except BaseException:  # Ctrl-C: an answer that comes later would be taken for another one's.
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise WorkerError(f"environment {slot} has not answered {name!r} within {timeout:g} seconds", slot)
+        except BaseException:  # Too late, or Ctrl-C: an answer that comes later would be taken for another one's.
             self._workers.restart(slot)
             self._ready.extend(item for item in self._workers.wait(0.0) if item[0] != slot)
             raise

@@ -9,6 +9,7 @@ A worker that has died, or has answered too late, is replaced at once: its runni
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import pickle
@@ -194,8 +195,8 @@ class Workers:
         if not watched:
             raise WorkerError("nothing was asked of any environment, so no answer will come")
         ends = [worker.deadline for worker in watched.values() if worker.deadline is not None]
-        first = min([*ends, *([] if until is None else [until])], default=None)
-        ready = connections.wait(list(watched), None if first is None else max(0.0, first - time.monotonic()))
+        first = min([*ends, *([] if until is None else [until])], default=math.inf)
+        ready = connections.wait(list(watched), None if first == math.inf else max(0.0, first - time.monotonic()))
         for worker in dict.fromkeys(watched[source] for source in ready):
             self._receive_from(worker)
         now = time.monotonic()

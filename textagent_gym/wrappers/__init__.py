@@ -3,7 +3,7 @@
 The examples play `lights/Lights-v0`, the sample world of the page on adding a world; any id will do.
 """
 
-from textagent_gym.wrappers.hints import AdmissibleActionHints
+from textagent_gym.wrappers.hints import AdmissibleActionHints, without_hints
 from textagent_gym.wrappers.history import ChatMessages, HistoryText
 from textagent_gym.wrappers.limits import ObservationLimit
 from textagent_gym.wrappers.parsing import ActionParser
@@ -20,4 +20,5 @@ __all__ = [
     "TextWrapper",
     "restore",
     "snapshot",
+    "without_hints",
 ]

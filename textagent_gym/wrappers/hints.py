@@ -12,6 +12,9 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.spaces import fit
 from textagent_gym.wrappers.text_wrapper import TextWrapper, check_text
 
+_LEAD = "\n\nPossible actions: "
+"""Text before the list of actions, unless another template is given."""
+
 
 class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
     """Ends every observation with the list of actions that would do something now.
@@ -35,7 +38,7 @@ class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
     def __init__(
         self,
         env: gymnasium.Env[str, str],
-        template: str = "\n\nPossible actions: {actions}",
+        template: str = _LEAD + "{actions}",
         separator: str = ", ",
         leave_out: tuple[str, ...] = (),
     ) -> None:
@@ -72,3 +75,13 @@ class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
         known = info["admissible_actions"] if "admissible_actions" in info else self._base.admissible_actions()
         actions = [action for action in known if not action.startswith(self.leave_out)]
         return fit(observation + self.template.format(actions=self.separator.join(actions))) if actions else observation
+
+
+def without_hints(observation: str) -> str:
+    """An observation without the list that `AdmissibleActionHints` ends it with by default.
+
+    >>> without_hints("The light is off.\\n\\nPossible actions: press red, press green")
+    'The light is off.'
+    """
+    text, lead, actions = observation.rpartition(_LEAD)
+    return text if lead and "\n" not in actions else observation

@@ -15,11 +15,11 @@ from functools import partial
 
 import numpy as np
 
-from baselines.advantages import Credit, less_kl
 from baselines.command_line import run_from_terminal, train_with
-from baselines.config import PolicyConfig
-from baselines.method import Method
-from baselines.rollouts import Rollouts
+from baselines.credit.advantages import Credit, less_kl
+from baselines.credit.method import Method
+from baselines.credit.rollouts import Rollouts
+from baselines.settings.config import PolicyConfig
 from textagent_gym.errors import InvalidOptionError
 
 
@@ -48,7 +48,7 @@ def quantile_baseline(rollouts: Rollouts, quantile: float = 0.5) -> Credit:
 
 def method(config: Config) -> Method:
     """Advantages against the quantile of the group, and the loss of a token of a `PolicyConfig`."""
-    from baselines.losses import policy_losses  # Loads torch, which `--help` does without.
+    from baselines.credit.losses import policy_losses  # Loads torch, which `--help` does without.
 
     def advantages(rollouts: Rollouts) -> Credit:
         return quantile_baseline(less_kl(rollouts, config.reward_kl), config.quantile)

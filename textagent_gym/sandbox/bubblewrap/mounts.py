@@ -12,9 +12,9 @@ import os
 import struct
 from pathlib import Path
 
-NOSUID, NODEV, PRIVATE, SHARED = 2, 4, 1 << 18, 1 << 20
+NOSUID, NODEV, NOEXEC, PRIVATE, SHARED = 2, 4, 8, 1 << 18, 1 << 20
 """Flags of `mount`, as in <sys/mount.h>."""
-_BIND, _RECURSIVELY = 4096, 16384  # Further ones.
+_READ_ONLY, _REMOUNT, _BIND, _RECURSIVELY = 1, 32, 4096, 16384  # Further ones.
 _DETACH = 2  # MNT_DETACH: gone at once, and in truth when nobody uses it any more.
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # The same numbers on every machine.
 _CLONE, _CLOSE_ON_EXEC = 1, os.O_CLOEXEC
@@ -56,6 +56,17 @@ def bind(source: str, target: str) -> None:
         OSError: the kernel refuses.
     """
     mount(source, target, None, _BIND, None)
+
+
+def bind_read_only(source: str, target: str) -> None:
+    """Let a file appear in a second place, where neither its mode nor its dates change. Devices can be written to.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    bind(source, target)
+    kept = os.statvfs(target).f_flag & (NOSUID | NODEV | NOEXEC)  # In a namespace of one's own, none of them may go.
+    mount("none", target, None, _REMOUNT | _BIND | _READ_ONLY | kept, None)
 
 
 def make_private() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import resource
 import signal
@@ -14,7 +15,8 @@ import subprocess
 import time
 from typing import Any
 
-_CLONE_NEWPID = 0x20000000  # As in <linux/sched.h>.
+_NAMESPACES = {"net": 0x40000000, "mnt": 0x00020000, "pid": 0x20000000}
+"""Namespaces that a process of ours enters in a box, by their names in /proc, with flags of <linux/sched.h>."""
 ANSWER = 100
 """Number of the file descriptor that a program answers on: none that is in use."""
 FILTER = 101
@@ -147,7 +149,7 @@ def quiet(pid: int) -> bool:
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.0005)
-        is_alone = _is_alone(first) or (_kill_others(first) and _is_alone(first, deadline))
+        is_alone = _is_alone(first) or (_kill_others(first, deadline) and _is_alone(first, deadline))
         if is_alone and _stands_still(first):
             return True
     return False
@@ -191,19 +193,40 @@ def _is_alone(first: int, deadline: float = 0.0) -> bool:
         time.sleep(0.0005)
 
 
-def _kill_others(first: int) -> bool:
-    """Kill all processes of a namespace but its first, at once: a grandchild of ours goes there to do it."""
+def _kill_others(first: int, deadline: float) -> bool:
+    """Kill all processes of a namespace but its first, at once: a grandchild of ours goes there to do it.
+
+    Until then they see that one, and may stop it: what /proc tells about it is what it tells about them, and nobody
+    waits for it longer than until the deadline.
+    """
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            namespace = os.open(f"/proc/{first}/ns/pid", os.O_RDONLY)
-            if _libc.setns(namespace, _CLONE_NEWPID) == 0:  # There is no way back; whom we start now is there.
+            if _enter(first):  # There is no way back; whom we start now is there.
                 grandchild = os.fork()
                 if grandchild == 0:
                     os.kill(-1, signal.SIGKILL)
                     os._exit(0)
-                status = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
+                status = _wait_until(grandchild, deadline)
         finally:
             os._exit(abs(status))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _enter(first: int) -> bool:
+    """Enter namespaces of a box with this process, and the one of processes with those that it starts."""
+    opened = {name: os.open(f"/proc/{first}/ns/{name}", os.O_RDONLY) for name in _NAMESPACES}
+    return all(_libc.setns(opened[name], flag) == 0 for name, flag in _NAMESPACES.items())
+
+
+def _wait_until(child: int, deadline: float) -> int:
+    """Exit code of a child, which is killed at a deadline."""
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            deadline = math.inf
+        time.sleep(0.0002)

@@ -52,6 +52,7 @@ _FIRST_USER, _USERS = 0x70000000, 1 << 27
 """Numbers of users outside that a sandbox may take: above those that systems and their containers use."""
 _BWRAP = f"{supervisor.PLACE}/bwrap"
 _START = "import os; exec(os.read(0, 1 << 20))"
+_PATIENCE = 120.0  # Seconds for an answer of the supervisor: it bounds its own work, and the longest takes some 20.
 _log = logging.getLogger("textagent_gym.sandbox")
 
 
@@ -98,6 +99,7 @@ class _Supervisor:
 
     def __init__(self, user: int | None) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._line.settimeout(_PATIENCE)
         self._line.send(bundle(supervisor).encode())
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, "" if user is None else str(user)],
@@ -123,6 +125,15 @@ class _Supervisor:
             raise SandboxError("the supervisor of the sandbox has ended")
         return json.loads(message), descriptors
 
+    def _exchange(self, message: bytes, descriptors: Sequence[int]) -> tuple[dict[str, Any], list[int]]:
+        """Send a request and wait for the answer; without one, the supervisor ends: a late one would be another's."""
+        try:
+            socket.send_fds(self._line, [message], descriptors)
+            return self._answer()
+        except BaseException:
+            self._process.kill()
+            raise
+
     def ask(
         self, do: str, descriptors: Sequence[int] = (), *, sources: Sequence[Path] = (), **request: Any
     ) -> dict[str, Any]:
@@ -147,8 +158,7 @@ class _Supervisor:
                     opened.append(self.owned(source))
             paths = [] if self._namespace is not None else [str(source) for source in sources]
             message = json.dumps({"do": do, "sources": paths, **request}).encode()
-            socket.send_fds(self._line, [message], [*opened, *descriptors])
-            answer, given = self._answer()
+            answer, given = self._exchange(message, [*opened, *descriptors])
         except OSError as error:
             raise SandboxError(f"the supervisor of the sandbox has failed: {error}") from error
         finally:
@@ -289,7 +299,7 @@ class BubblewrapSandbox(ShellSandbox):
     def _start_shell(self) -> Shell:
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
-        places = _binds({"agent/tree": ROOT, "agent/tmp": "/tmp", "agent/shm": "/dev/shm"})
+        places = _binds("agent")
         environment = _setenv(self._environment)
         arguments = [*places, "--chdir", ROOT, *environment, "--", "bash", "--noprofile", "--norc"]
         try:
@@ -361,7 +371,7 @@ class BubblewrapSandbox(ShellSandbox):
         ours_answer, theirs_answer = os.pipe()
         silence = os.open(os.devnull, os.O_WRONLY)
         arguments = [
-            *_binds({"box/tree": ROOT, "box/tmp": "/tmp", "box/shm": "/dev/shm"}),
+            *_binds("box"),
             *("--ro-bind", f"{supervisor.PLACE}/program.py", _PROGRAM, "--chdir", "/"),
             *_setenv(variables(self.toolbox, {}, home=_HOME, tools=TOOLS)),
             "--", str(EXECUTABLE), "-P", _PROGRAM, str(processes.ANSWER), ROOT, self.filter.hex(),
@@ -420,7 +430,14 @@ def _setenv(environment: Mapping[str, str]) -> list[str]:
     return [word for name, value in environment.items() for word in ("--setenv", name, value)]
 
 
-def _binds(places: Mapping[str, str]) -> list[str]:
-    """Arguments that let places of the supervisor's be seen, the last that can be written."""
-    binds = [word for name, place in places.items() for word in ("--bind", f"{supervisor.PLACE}/{name}", place)]
+def _binds(name: str) -> list[str]:
+    """Arguments that let a tree of the supervisor's be seen with all that can be written beside it, and the devices."""
+    files = {f"{name}/tree": ROOT, f"{name}/tmp": "/tmp", f"{name}/shm": "/dev/shm"}
+    devices = {f"{name}/pts": "/dev/pts", **{f"devices/{device}": f"/dev/{device}" for device in supervisor.DEVICES}}
+    binds = [
+        word
+        for option, places in (("--bind", files), ("--dev-bind", devices))
+        for source, place in places.items()
+        for word in (option, f"{supervisor.PLACE}/{source}", place)
+    ]
     return [*binds, "--remount-ro", "/dev"]

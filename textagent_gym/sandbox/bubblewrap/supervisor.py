@@ -7,10 +7,11 @@ line that an agent wrote. Started by root, it becomes a user whom nobody else is
 All its mounts lie on a small file system over `/sys`, which nobody here needs, under names that say nothing:
 
     system       what every box sees of this machine, read-only
+    devices      the machine's devices that every box has; their dates would tell one box of another
     agent        the agent's tree: layers, what was written over them, and both together
     asked        the same for the tree that a program is asked about
     question     what is written over that for one question
-    box          three places that are shared with the program's box: what is mounted there appears in it
+    box          four places that are shared with the program's box: what is mounted there appears in it
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from textagent_gym.sandbox.bubblewrap import mounts, processes, trees
 _NEW_MOUNTS, _NEW_USERS = 0x00020000, 0x10000000  # CLONE_NEWNS, CLONE_NEWUSER
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
 PLACE = "/sys"
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+"""Devices that bubblewrap shows."""
 ROOT = "/testbed"
 _FILES_SIZE, _FILES = 256 << 20, 50_000
 """Room for what is written over a tree before anybody is asked about it: more than anybody sends."""
@@ -60,9 +63,12 @@ def enter_namespaces() -> None:
     mounts.make_private()
     mounts.mount("tmpfs", PLACE, "tmpfs", mounts.NOSUID | mounts.NODEV, "size=16m,mode=755")
     os.chdir(PLACE)
-    for name in ("system", "agent", "asked", "question", "box"):
+    for name in ("system", "devices", "agent", "asked", "question", "box"):
         os.mkdir(name)
-    for name in ("box/tree", "box/tmp", "box/shm"):
+    for name in DEVICES:
+        open(f"devices/{name}", "wb").close()
+        mounts.bind_read_only(f"/dev/{name}", f"devices/{name}")
+    for name in ("box/tree", "box/tmp", "box/shm", "box/pts"):
         os.mkdir(name)
         mounts.bind(name, name)
         mounts.mount("none", name, None, mounts.SHARED, None)
@@ -155,7 +161,7 @@ class Supervisor:
         trees.mount_space("question", request["size"], request["files"])
         trees.mount_overlay("question", ["asked/upper", *self._asked.layers], "box/tree")
         writing.write_files("box/tree", self._sent())
-        for name in ("tmp", "shm"):
+        for name in ("tmp", "shm", "pts"):
             mounts.bind(f"question/{name}", f"box/{name}")
 
     def do_vacate(self, request: dict[str, Any]) -> None:
@@ -168,7 +174,7 @@ class Supervisor:
         mounts.unmount("asked")
 
     def _end_question(self) -> None:
-        for name in ("tree", "tmp", "shm"):
+        for name in ("tree", "tmp", "shm", "pts"):
             if trees.is_covered(f"box/{name}"):
                 mounts.detach(f"box/{name}")
         mounts.unmount("question")

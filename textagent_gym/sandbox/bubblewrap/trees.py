@@ -8,7 +8,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from textagent_gym.sandbox.bubblewrap.mounts import NODEV, NOSUID, bind, bring, mount, unmount
+from textagent_gym.sandbox.bubblewrap.mounts import NODEV, NOEXEC, NOSUID, bind, bring, mount, unmount
+
+_TERMINALS = 32
+"""Pseudoterminals of a box; tests of terminals take one or two at a time."""
 
 
 def make_system(request: dict[str, Any], sources: list[str | int]) -> None:
@@ -63,8 +66,10 @@ def mount_space(name: str, size: int, files: int) -> None:
     """Mount a temporary file system in the place of the last one, and of all that was mounted there."""
     unmount(name)
     mount("tmpfs", name, "tmpfs", NOSUID | NODEV, f"size={size},nr_inodes={files},mode=755")
-    for folder in ("upper", "work", "tree", "tmp", "shm", "layers"):
+    for folder in ("upper", "work", "tree", "tmp", "shm", "pts", "layers"):
         os.mkdir(f"{name}/{folder}")
+    # A machine has some thousand terminals for all.
+    mount("devpts", f"{name}/pts", "devpts", NOSUID | NOEXEC, f"newinstance,ptmxmode=0666,mode=620,max={_TERMINALS}")
 
 
 def mount_overlay(name: str, layers: list[str], target: str) -> None:

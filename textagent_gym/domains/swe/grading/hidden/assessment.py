@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -148,37 +148,37 @@ def _odds(
     """
     site, word = place
     turns = [turn for number, turn in right if number == site]
-    every: list[dict[str, float]] = []
-    changed = []
-    for turn in turns:
+    asked = [turn for turn in turns if word < len(right[site, turn])]
+    changed = [
+        turn for turn in asked if not _is_right(version, site, word, right[site, turn], seen.get((site, turn), ()))
+    ]
+    odds: dict[str, float] | None = None
+    for turn in asked if is_truth else changed:
         words, theirs = right[site, turn], seen.get((site, turn), ())
-        if word >= len(words):
-            continue
-        if not _is_right(version, site, word, words, theirs):
-            changed.append(turn)
-        elif not is_truth:
-            continue
         if version.sites[site] == "raises":
-            every.append(_raising(version, words, theirs, known))
-            continue
-        beside = tuple(_read(each) for number, each in enumerate(theirs) if number != word)
-        mistaken = _read(theirs[word]) if word < len(theirs) else NOTHING_SEEN
-        elsewhere = _elsewhere(seen, site, turn)
-        near = {name: values_around(seen_there.get((site, turn), ())) for name, seen_there in read.items()}
-        question = Question(
-            mistaken,
-            beside,
-            elsewhere,
-            near.get(AROUND, {}),
-            near.get(NEIGHBOURS, {}),
-            site,
-            turn,
-            len(turns),
-            inputs(version.text),
-        )
-        expected = _read(_expected(version, site, words)[word])
-        every.append(_fitting(question, _check(version, site, word, words), expected, known))
-    odds = {rule: every[0][rule] for rule in set.intersection(*map(set, every))} if every else {}
+            fitting = _raising(version, words, theirs, known)
+        else:
+            beside = tuple(_read(each) for number, each in enumerate(theirs) if number != word)
+            mistaken = _read(theirs[word]) if word < len(theirs) else NOTHING_SEEN
+            elsewhere = _elsewhere(seen, site, turn)
+            near = {name: values_around(seen_there.get((site, turn), ())) for name, seen_there in read.items()}
+            question = Question(
+                mistaken,
+                beside,
+                elsewhere,
+                near.get(AROUND, {}),
+                near.get(NEIGHBOURS, {}),
+                site,
+                turn,
+                len(turns),
+                inputs(version.text),
+            )
+            expected = _read(_expected(version, site, words)[word])
+            fitting = _fitting(question, _check(version, site, word, words), expected, known, odds)
+        odds = fitting if odds is None else {rule: prior for rule, prior in odds.items() if rule in fitting}
+        if not odds:
+            break
+    odds = odds or {}
     if is_truth and changed:
         odds[f"turned round at {changed}"] = max(0.5 ** min(len(changed), len(turns) - len(changed)), UNKNOWN)
     return odds
@@ -194,18 +194,25 @@ def _elsewhere(seen: _Events, site: int, turn: int) -> dict[str, Any]:
     return values
 
 
-def _fitting(question: Question, fits: Callable[[Any], bool], right: Any, known: Knowledge) -> dict[str, float]:
-    """The rules whose answers to one question are right."""
+def _fitting(
+    question: Question,
+    fits: Callable[[Any], bool],
+    right: Any,
+    known: Knowledge,
+    among: Container[str] | None,
+) -> dict[str, float]:
+    """The rules whose answers to one question are right; of those in `among`, unless it is `None`."""
     odds: dict[str, float] = {}
     for rule, prior, answer in answers(question, known):
-        if odds.get(rule, 0.0) < prior and fits(answer):
+        if (among is None or rule in among) and odds.get(rule, 0.0) < prior and fits(answer):
             odds[rule] = prior
     if fits(right):
         written = repr(right)
         odds[f"always {written}"] = known.constants[written][0] if written in known.constants else UNKNOWN
     for written, (prior, constant) in islice(known.constants.items(), _MOST_CONSTANTS):
-        if fits(constant):
-            odds[f"always {written}"] = max(prior, odds.get(f"always {written}", 0.0))
+        rule = f"always {written}"
+        if (among is None or rule in among) and fits(constant):
+            odds[rule] = max(prior, odds.get(rule, 0.0))
     return odds
 
 

@@ -1,0 +1,5 @@
+"""The language model that acts.
+
+models         load a policy, or make a tiny one
+chat           a conversation as token ids
+"""

@@ -1,0 +1,12 @@
+"""From episodes to updates.
+
+trainer        the loop of all methods of reinforcement learning: collect, update, log, checkpoint
+capabilities   what a method needs of an environment
+update         one iteration's updates
+scoring        log-probabilities of episodes
+microbatches   which rows go through a model together
+critic         the model that estimates values
+checkpoint     what a run needs to resume
+labels         conversations that teach what an expert would have done
+allocator      memory that the trainer keeps
+"""

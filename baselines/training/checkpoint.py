@@ -1,0 +1,119 @@
+"""What must survive a kill: weights, optimizer, and how far the run is. A checkpoint is replaced as a whole.
+
+    checkpoint.new  --rename-->  checkpoint  --rename-->  checkpoint.old  --> deleted
+
+At every instant `checkpoint` or `checkpoint.old` is whole.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from baselines.settings.run_folder import RunFolderError
+
+_CRITIC = "critic"  # Folder of the critic inside a checkpoint; the policy lies in the checkpoint itself.
+
+
+class CheckpointError(RunFolderError):
+    """A checkpoint cannot be read; the message says which folder to delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint that can be resumed from.
+
+    Attributes:
+        folder: folder of the checkpoint, from which `load_policy` reads the policy.
+        iteration: number of iterations that were learned from.
+        optimizer: state of the optimizer.
+        schedule: state of the learning rate's schedule.
+        successes: success rate of each iteration, which the curriculum follows.
+    """
+
+    folder: Path
+    iteration: int
+    optimizer: dict[str, Any]
+    schedule: dict[str, Any]
+    successes: list[float]
+
+    @property
+    def critic(self) -> Path:
+        """Folder of the critic, for `load_critic`."""
+        return self.folder / _CRITIC
+
+
+def find_checkpoint(run: Path) -> Checkpoint | None:
+    """The last whole checkpoint of a run: the old one, if the run was killed while it was being replaced.
+
+    Raises:
+        CheckpointError: there are checkpoints, and none can be read.
+    """
+    errors = []
+    for folder in (run / "checkpoint", run / "checkpoint.old"):
+        if not folder.is_dir():
+            continue
+        try:
+            state = torch.load(folder / "state.pt", weights_only=True)
+            if not (folder / "config.json").is_file():
+                raise FileNotFoundError(f"{folder / 'config.json'} does not exist")
+            return Checkpoint(folder, state["iteration"], state["optimizer"], state["schedule"], state["successes"])
+        except Exception as error:  # noqa: BLE001 (a file that was cut fails in as many ways as it has readers)
+            errors.append(f"{folder} is damaged ({error})")
+    if errors:
+        raise CheckpointError(f"{'; '.join(errors)}. Delete what is damaged; without a checkpoint the run begins anew.")
+    return None
+
+
+def save_checkpoint(
+    run: Path,
+    iteration: int,
+    *,
+    optimizer: Any,
+    schedule: Any,
+    successes: list[float],
+    save_policy: Callable[[Path], None],
+    critic: Any = None,
+) -> None:
+    """Write a checkpoint, as a whole or not at all.
+
+    Args:
+        run: folder of the run.
+        iteration: number of iterations that were learned from.
+        optimizer, schedule: objects with a `state_dict`.
+        successes: success rate of each iteration.
+        save_policy: writes the policy and its chat settings to a folder.
+        critic: model to save too; `None` for methods without one.
+    """
+
+    def write(folder: Path) -> None:
+        save_policy(folder)
+        if critic is not None:
+            critic.save_pretrained(folder / _CRITIC)
+        state = {
+            "optimizer": optimizer.state_dict(),
+            "schedule": schedule.state_dict(),
+            "iteration": iteration,
+            "successes": successes,
+        }
+        torch.save(state, folder / "state.pt")
+
+    replace_folder(run / "checkpoint", write)
+
+
+def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
+    """Put what `write` writes in the place of a folder; a kill leaves the folder, or its predecessor beside it."""
+    fresh, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    write(fresh)
+    if folder.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+    fresh.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)

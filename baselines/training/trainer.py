@@ -1,0 +1,396 @@
+"""The loop that all methods share: collect, update, log, checkpoint. It knows no method by name.
+
+A run is a folder:
+
+    config.json       what was asked for
+    metrics.jsonl     one line per iteration
+    evaluations.jsonl one line per evaluation on held-out tasks
+    checkpoint/       policy, critic, optimizer, and how far the run is; replaced as a whole
+    policy/           the trained policy, when the run has finished
+
+A run that was killed at any instant resumes from its last checkpoint along the same curve; a finished one does nothing,
+unless it is asked for more iterations.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+from torch.optim.lr_scheduler import LinearLR
+
+from baselines.credit.advantages import GroupTooSmallError
+from baselines.credit.method import Method
+from baselines.envs.curriculum import Curriculum, Stage, make_curriculum
+from baselines.evaluation.held_out import HeldOut, make_held_out_env
+from baselines.policy.chat import chat_of
+from baselines.policy.models import context_length, load_policy
+from baselines.rollout import Collection, Collector, EpisodeRequest, make_collector, share_of
+from baselines.rollout.branching import branch_requests, with_values
+from baselines.rollout.trajectory import Trajectory
+from baselines.settings.config import HARMLESS, TrainerConfig
+from baselines.settings.run_folder import (
+    EVALUATIONS,
+    append_metrics,
+    claim_folder,
+    drop_metrics_after,
+    logged_iterations,
+)
+from baselines.training.allocator import keep_freed_memory
+from baselines.training.capabilities import check_environments, infos_of
+from baselines.training.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
+from baselines.training.critic import load_critic
+from baselines.training.update import Learner, update, useful_groups
+from textagent_gym.errors import WorldBrokenError
+
+
+class Stream(IntEnum):
+    """The streams of random numbers of an iteration; each is independent of the others."""
+
+    TASKS = 0
+    SAMPLING = 1
+    ORDER = 2
+    CURRICULUM = 3
+    BRANCHES = 4
+
+
+def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
+    """Train and return the folder of the policy.
+
+    Args:
+        config: settings of the run.
+        method: advantages, loss and what they need.
+        log: called with the metrics of each iteration and, under the name `evaluation`, of each evaluation, in the
+            main process.
+
+    Raises:
+        GroupTooSmallError: `group_size` is smaller than the method needs.
+        InvalidOptionError: the observations or the actions of an environment are not text, or it does not take what the
+            curriculum asks for.
+        RunFolderError: the folder holds another run, or a damaged one.
+        WorldBrokenError: not one episode of an iteration could be played.
+    """
+    keep_freed_memory()
+    run = _Run(config, method)
+    try:
+        _evaluate(run, log)
+        if run.iteration < config.iterations:
+            collector = run.make_collector()
+            try:
+                while run.iteration < config.iterations:
+                    _iterate(run, collector, log)
+                    _evaluate(run, log)
+            finally:
+                collector.close()
+    finally:
+        if run.held_out is not None:
+            run.held_out.close()
+    return run.finish()
+
+
+def check_run(config: TrainerConfig, method: Method) -> Curriculum:
+    """Refuse what cannot be played, before a model is loaded or a folder made; returns what is played.
+
+    Raises:
+        GroupTooSmallError: `group_size` is smaller than the method needs.
+        InvalidOptionError: an environment lacks what the method, the curriculum or the evaluations need, or the loss
+            cannot be computed with the memory.
+    """
+    if config.group_size < method.smallest_group:
+        raise GroupTooSmallError(
+            f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
+            f"{method.smallest_group}"
+        )
+    config.check_memory(config.dialogue.memory)
+    if config.eval_every:
+        make_held_out_env(config).close()
+    curriculum = make_curriculum(config)
+    check_environments(curriculum.components, config, method)
+    return curriculum
+
+
+def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
+    """Play the held-out tasks, if it is time and a run that was killed has not done so. It changes nothing else."""
+    config, iteration = run.config, run.iteration
+    is_due = config.eval_every and (iteration % config.eval_every == 0 or iteration == config.iterations)
+    if not is_due or iteration in run.evaluated:
+        return
+    run.learner.policy.eval()
+    policy = run.accelerator.unwrap_model(run.learner.policy)
+    if run.held_out is None:
+        processes, process = run.accelerator.num_processes, run.accelerator.process_index
+        run.held_out = HeldOut(run.played, policy, run.chat, processes, process)
+    metrics = {"iteration": iteration, **run.held_out.evaluate(policy)}
+    run.evaluated.add(iteration)
+    if run.accelerator.is_main_process:
+        append_metrics(run.folder, metrics, EVALUATIONS)
+        if log is not None:
+            log({"iteration": iteration, "evaluation": metrics})
+
+
+def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], None] | None) -> None:
+    """One iteration. It has seeds of its own, so what happens in it does not depend on when a run resumed."""
+    config, iteration = run.config, run.iteration
+    started = time.perf_counter()
+    run.learner.policy.eval()
+    collector.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
+    collection = _collect(run, collector)
+    collection, branch_steps = _value(run, collector, collection)
+    collector.generator.forget()  # The update needs the memory.
+    summary = _summary(collection, iteration, branch_steps, run.curriculum)
+    collected = time.perf_counter()
+    run.learner.policy.train()
+    metrics = update(
+        run.learner,
+        run.method,
+        config,
+        collection.trajectories,
+        stream_seed(config, iteration, Stream.ORDER),
+        only_critic=run.method.critic is not None and iteration < run.method.critic.warmup,
+    )
+    metrics = {
+        "iteration": iteration + 1,
+        **run.curriculum.metrics(run.stage),
+        **summary,
+        **metrics,
+        "rollout_seconds": collected - started,
+        "update_seconds": time.perf_counter() - collected,
+    }
+    success = run.curriculum.success(run.stage, summary)
+    run.iteration += 1
+    run.successes.append(success)
+    if run.accelerator.is_main_process:
+        append_metrics(run.folder, metrics)
+        if log is not None:
+            log(metrics)
+    if run.iteration % config.checkpoint_every == 0 or run.iteration == config.iterations:
+        run.save_checkpoint()
+
+
+def _collect(run: _Run, collector: Collector) -> Collection:
+    """This process's episodes of one iteration. All are learned from and counted, also those that were not enough."""
+    config = run.config
+    groups = range(config.groups)
+    collection = collector.collect(run.my_requests(groups))
+    for _ in range(run.method.resample):
+        missing = config.groups - useful_groups(run.method, collection.trajectories)
+        if not missing:
+            break
+        groups = range(groups.stop, groups.stop + missing)
+        more = collector.collect(run.my_requests(groups))
+        collection = Collection(collection.trajectories + more.trajectories, collection.broken + more.broken)
+    return collection
+
+
+def _value(run: _Run, collector: Collector, collection: Collection) -> tuple[Collection, int]:
+    """This process's episodes, with the values of their states if the method asks for branches, and their env steps."""
+    if not run.method.branches:
+        return collection, 0
+
+    def seed_of(episode: int, turn: int, branch: int) -> int:
+        return stream_seed(run.config, run.iteration, Stream.BRANCHES, episode, turn, branch)
+
+    branched = collector.collect(branch_requests(collection.trajectories, run.method.branches, seed_of))
+    return with_values(collection, branched), sum(len(branch.turns) for branch in branched.trajectories)
+
+
+def episode_requests(
+    config: TrainerConfig,
+    iteration: int,
+    groups: range | None = None,
+    options: Sequence[dict[str, Any] | None] | None = None,
+) -> list[EpisodeRequest]:
+    """The episodes of one iteration, over all processes: equal seeds within a group, so that they begin equally.
+
+    Args:
+        config: settings of the run.
+        iteration: number of the iteration, from 0.
+        groups: numbers of the groups within the iteration; the first `config.groups` by default.
+        options: options of `reset` for each of the groups; none by default.
+    """
+    groups = range(config.groups) if groups is None else groups
+    options = [None] * len(groups) if options is None else options
+    random = np.random.default_rng(stream_seed(config, iteration, Stream.TASKS))
+    seeds = random.integers(2**31, size=groups.stop)
+    return [
+        EpisodeRequest(
+            group,
+            seed=int(seed),
+            options=chosen,
+            sampling_seed=stream_seed(config, iteration, Stream.SAMPLING, group * config.group_size + member),
+        )
+        for group, seed, chosen in zip(groups, seeds[groups.start :], options, strict=True)
+        for member in range(config.group_size)
+    ]
+
+
+def stream_seed(config: TrainerConfig, iteration: int, stream: Stream, *path: int) -> int:
+    """Seed of one stream of random numbers of one iteration."""
+    return int(np.random.SeedSequence((config.seed, iteration, stream, *path)).generate_state(1)[0])
+
+
+def _summary(collection: Collection, iteration: int, branch_steps: int, curriculum: Curriculum) -> dict[str, float]:
+    """Metrics of the episodes of all processes; `env_steps` are those of their branches too.
+
+    Raises:
+        WorldBrokenError: there are none.
+    """
+    mine = [_measure(trajectory) for trajectory in collection.trajectories]
+    played: list[dict[str, Any]] = gather_object(mine)
+    branches: list[int] = gather_object([branch_steps])
+    reasons: list[str] = gather_object([episode.reason for episode in collection.broken])
+    if not played:
+        raise WorldBrokenError(f"no episode of iteration {iteration + 1} could be played: {reasons[0]}")
+    successes = [episode["success"] for episode in played if episode["success"] is not None]
+    scores = [episode["score"] for episode in played if episode["score"] is not None]
+    tokens = sum(episode["tokens"] for episode in played)
+    return {
+        "episodes": len(played),
+        "broken": len(reasons),
+        "return": float(np.mean([episode["return"] for episode in played])),
+        **({"success": float(np.mean(successes))} if successes else {}),
+        **({"score": float(np.mean(scores))} if scores else {}),
+        "turns": float(np.mean([episode["turns"] for episode in played])),
+        "env_steps": sum(episode["turns"] for episode in played) + sum(branches),
+        "action_tokens": tokens,
+        "entropy_estimate": -sum(episode["log_prob"] for episode in played) / tokens,
+        **curriculum.component_metrics(played),
+    }
+
+
+def _measure(trajectory: Trajectory) -> dict[str, Any]:
+    return {
+        "options": trajectory.options,
+        "return": trajectory.total_reward,
+        "success": trajectory.success,
+        "score": trajectory.score,
+        "turns": len(trajectory.turns),
+        "tokens": sum(len(turn.action) for turn in trajectory.turns),
+        "log_prob": sum(sum(turn.log_probs) for turn in trajectory.turns),
+    }
+
+
+class _Run:
+    """The state of a run."""
+
+    def __init__(self, config: TrainerConfig, method: Method) -> None:
+        self.config = config
+        self.method = method
+        self.folder = config.out
+        self.accelerator = Accelerator()
+        claim_folder(config.out, config, HARMLESS, write=False)
+        checkpoint = find_checkpoint(config.out)
+        # A run that resumes converses as it did, wherever the first model may be now.
+        self.played = replace(config, model=str(checkpoint.folder)) if checkpoint else config
+        with self.accelerator.main_process_first():
+            self.curriculum = check_run(self.played, method)
+        try:
+            policy, tokenizer = load_policy(str(checkpoint.folder) if checkpoint else config.model)
+            context_length(policy)  # Refused before the folder is claimed.
+            critic = self._load_critic(checkpoint)
+        except OSError as error:
+            if checkpoint is None:
+                raise
+            raise CheckpointError(f"{checkpoint.folder} is damaged ({error}); delete it") from error
+        # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
+        if self.accelerator.is_main_process:
+            claim_folder(config.out, config, HARMLESS)
+        self.chat = chat_of(self.played.model, tokenizer, config.system, self.played.dialogue)
+        self.iteration = checkpoint.iteration if checkpoint else 0
+        self.successes = checkpoint.successes if checkpoint else []
+        self.learner = self._prepare(policy, critic, checkpoint)
+        if self.accelerator.is_main_process:
+            drop_metrics_after(self.folder, self.iteration)
+            drop_metrics_after(self.folder, self.iteration, EVALUATIONS)
+        self.accelerator.wait_for_everyone()
+        self.evaluated = logged_iterations(self.folder, EVALUATIONS)
+        self.held_out: HeldOut | None = None  # Made for the first evaluation.
+
+    def make_collector(self) -> Collector:
+        """The environments of this process, and the policy that acts in them."""
+        config = self.config
+        episodes = len(self.my_requests(range(config.groups))) * max(1, self.method.branches)
+        make_env = self.curriculum.make_env(infos_of(self.method))
+        policy = self.accelerator.unwrap_model(self.learner.policy)
+        return make_collector(config, policy, self.chat, make_env, max(1, min(config.slots, episodes)))
+
+    @property
+    def stage(self) -> Stage:
+        """Where the curricula of the current iteration are."""
+        return self.curriculum.stage(self.successes)
+
+    def my_requests(self, groups: range) -> list[EpisodeRequest]:
+        """This process's share of the episodes of some groups."""
+        seed = stream_seed(self.config, self.iteration, Stream.CURRICULUM, groups.start)
+        options = self.curriculum.options(self.stage, len(groups), seed)
+        requests = episode_requests(self.config, self.iteration, groups, options)
+        if self.method.branches:
+            requests = [replace(request, saves=True) for request in requests]
+        return share_of(requests, self.accelerator.num_processes, self.accelerator.process_index)
+
+    def save_checkpoint(self) -> None:
+        """Write everything that is needed to resume."""
+        if self.accelerator.is_main_process:
+            learner = self.learner
+            critic = None if learner.critic is None else self.accelerator.unwrap_model(learner.critic)
+            save_checkpoint(
+                self.folder,
+                self.iteration,
+                optimizer=learner.optimizer,
+                schedule=learner.schedule,
+                successes=self.successes,
+                save_policy=self._save_policy,
+                critic=critic,
+            )
+        self.accelerator.wait_for_everyone()
+
+    def finish(self) -> Path:
+        """Write the trained policy, unless it is there already; the checkpoint stays, for more iterations."""
+        folder = self.folder / "policy"
+        done = folder / "iteration"
+        if self.accelerator.is_main_process and not (done.is_file() and done.read_text() == str(self.iteration)):
+
+            def write(fresh: Path) -> None:
+                self._save_policy(fresh)
+                (fresh / done.name).write_text(str(self.iteration))
+
+            replace_folder(folder, write)
+        self.accelerator.wait_for_everyone()
+        return folder
+
+    def _load_critic(self, checkpoint: Checkpoint | None) -> Any:
+        if self.method.critic is None:
+            return None
+        if checkpoint is not None:
+            return load_critic(str(checkpoint.critic))
+        return load_critic(self.method.critic.model or self.config.model)
+
+    def _prepare(self, policy: Any, critic: Any, checkpoint: Checkpoint | None) -> Learner:
+        """Models and optimizer, on the devices of all processes."""
+        config, method = self.config, self.method
+        groups: list[dict[str, Any]] = [{"params": list(policy.parameters())}]
+        if critic is not None and method.critic is not None:
+            groups.append({"params": list(critic.parameters()), "lr": method.critic.learning_rate})
+        inner = torch.optim.AdamW(groups, lr=config.learning_rate, weight_decay=0.0)
+        policy, optimizer = self.accelerator.prepare(policy, inner)
+        critic = None if critic is None else self.accelerator.prepare(critic)
+        schedule = LinearLR(inner, 1 / (config.warmup + 1), total_iters=config.warmup)
+        reference = None
+        if method.reference:
+            reference = load_policy(config.model)[0].to(self.accelerator.device).eval()
+        if checkpoint is not None:
+            optimizer.load_state_dict(checkpoint.optimizer)
+            schedule.load_state_dict(checkpoint.schedule)
+        return Learner(self.accelerator, policy, optimizer, schedule, critic, reference)
+
+    def _save_policy(self, folder: Path) -> None:
+        self.accelerator.unwrap_model(self.learner.policy).save_pretrained(folder)
+        self.chat.save(folder)

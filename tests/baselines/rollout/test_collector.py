@@ -1,0 +1,290 @@
+"""Rollouts with environments that are slow, broken, hanging or killed."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+from baselines.envs.pool import InProcessPool, make_pool
+from baselines.policy.chat import ChatFormat
+from baselines.policy.models import load_policy, make_tokenizer
+from baselines.rollout import Collection, Collector, Completion, EpisodeRequest, Prompt, Start, TransformersGenerator
+from baselines.rollout.trajectory import Trajectory
+from textagent_gym import UnicodeText
+from textagent_gym.errors import WorldBrokenError
+from textagent_gym.vector import env_maker
+
+WAIT = 60  # Seconds after which a test that waits for something gives up.
+
+
+class World(gymnasium.Env[str, str]):
+    """Two turns per episode; `happens` is called with the task at every reset and step, and may do anything."""
+
+    observation_space = action_space = UnicodeText()
+
+    def __init__(self, happens: Callable[[int, int], dict[str, Any] | None] = lambda task, turn: None) -> None:
+        self._happens = happens
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        self._number = (options or {})["task"]
+        self._turn = 0
+        return f"task {self._number}", self._happens(self._number, 0) or {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self._turn += 1
+        info = {"task": str(self._number), **(self._happens(self._number, self._turn) or {})}
+        return f"turn {self._turn}", 0.5, self._turn == 2, "broken" in info, info
+
+
+class Silent:
+    """A generator that says nothing but the end token, and remembers which slots it was asked for."""
+
+    def __init__(self, end_id: int, slots: int) -> None:
+        self.slots = slots
+        self.context_length = 1_000
+        self.max_action_tokens = 4
+        self.calls: list[list[int]] = []
+        self._end_id = end_id
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[Completion]:
+        self.calls.append([prompt.slot for prompt in prompts])
+        return [Completion((self._end_id,), (0.0,)) for _ in prompts]
+
+    def take_weights(self, model: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def collector(make: Callable[[], World], slots: int, kind: Any = "in-process", **kwargs: float) -> Collector:
+    chat = ChatFormat(make_tokenizer(["task turn 0 1 2"]))
+    return Collector(make_pool(make, slots, kind), Silent(chat.end_id, slots), chat, **kwargs)
+
+
+def requests(count: int, groups: int | None = None) -> list[EpisodeRequest]:
+    return [EpisodeRequest(i if groups is None else i % groups, options={"task": i}) for i in range(count)]
+
+
+def tasks(collection: Collection) -> list[str | None]:
+    return [trajectory.task for trajectory in collection.trajectories]
+
+
+def test_a_slow_environment_stalls_nobody() -> None:
+    others_done = threading.Event()
+    waited: list[bool] = []
+    played: list[str | None] = []
+
+    def slow(task: int, turn: int) -> None:
+        if task == 0 and turn == 1:
+            waited.append(others_done.wait(WAIT))
+
+    def progress(trajectory: Trajectory) -> None:
+        played.append(trajectory.task)
+        if len(played) == 9:
+            others_done.set()
+
+    runner = collector(lambda: World(slow), 3, "thread", patience=0.01)
+    collection = runner.collect(requests(10), progress)
+    runner.close()
+    assert waited == [True]
+    assert played[-1] == "0"
+    assert tasks(collection) == [str(i) for i in range(10)]
+
+
+def test_infinite_patience_composes_equal_batches() -> None:
+    others_done = threading.Barrier(3)
+
+    def late(task: int, turn: int) -> None:
+        if task < 3 and turn == 2 and threading.current_thread() is not threading.main_thread():
+            others_done.wait(WAIT)
+            time.sleep(0.0 if task else 0.2)  # The first slot is the last to be free.
+
+    calls = []
+    for kind in ("in-process", "thread"):
+        runner = collector(lambda: World(late), 3, kind, patience=math.inf)
+        runner.collect(requests(5))
+        runner.close()
+        calls.append(runner.generator.calls)
+    assert calls[0] == calls[1] == [[0, 1, 2]] * 2 + [[0, 1]] * 2
+
+
+@pytest.mark.parametrize("kind", ["in-process", "thread"])
+@pytest.mark.parametrize("turn", [1, 2])
+def test_a_broken_episode_is_played_again(kind: str, turn: int) -> None:
+    plays: Counter[int] = Counter()
+
+    def twice(task: int, now: int) -> dict[str, Any] | None:
+        plays[task] += now == 0
+        return {"broken": "the sandbox is gone"} if task == 1 and now == turn and plays[task] < 3 else None
+
+    runner = collector(lambda: World(twice), 2, kind)
+    collection = runner.collect(requests(4))
+    runner.close()
+    assert tasks(collection) == ["0", "1", "2", "3"]
+    assert collection.broken == []
+    assert plays == {0: 1, 1: 3, 2: 1, 3: 1}
+
+
+@pytest.mark.parametrize("kind", ["in-process", "thread"])
+def test_a_world_whose_reset_breaks_is_played_again(kind: str) -> None:
+    plays: Counter[int] = Counter()
+
+    def once(task: int, turn: int) -> None:
+        plays[task] += turn == 0
+        if task == 1 and plays[task] == 1:
+            raise WorldBrokenError("the server does not answer")
+
+    runner = collector(lambda: World(once), 2, kind)
+    assert tasks(runner.collect(requests(3))) == ["0", "1", "2"]
+    runner.close()
+    assert plays[1] == 2
+
+
+def test_a_group_that_breaks_again_and_again_is_reported_and_the_others_are_played() -> None:
+    plays: Counter[int] = Counter()
+
+    def always(task: int, turn: int) -> dict[str, Any] | None:
+        plays[task % 2] += turn == 0
+        return {"broken": "no browser"} if task % 2 else None
+
+    runner = collector(lambda: World(always), 2)
+    collection = runner.collect(requests(8, groups=2))
+    runner.close()
+    assert tasks(collection) == ["0", "2", "4", "6"]
+    assert [(one.request.options, one.reason) for one in collection.broken] == [
+        ({"task": i}, "no browser") for i in (1, 3, 5, 7)
+    ]
+    assert plays[1] == 4 + 3
+
+
+def test_the_episode_of_an_environment_that_hangs_is_played_elsewhere() -> None:
+    release, hanging = threading.Event(), threading.Event()
+
+    def hang(task: int, turn: int) -> None:
+        if task == 0 and turn == 1 and not hanging.is_set():
+            hanging.set()
+            release.wait(WAIT)
+
+    runner = collector(lambda: World(hang), 2, "thread", answer_seconds=0.5)
+    try:
+        assert tasks(runner.collect(requests(3))) == ["0", "1", "2"]
+    finally:
+        release.set()
+    assert tasks(runner.collect(requests(5))) == [str(i) for i in range(5)]
+    runner.close()
+
+
+@pytest.mark.parametrize("method", ["snapshot", "restore"])
+def test_the_episode_of_an_environment_that_hangs_in_a_call_is_played_elsewhere(method: str) -> None:
+    release, hanging = threading.Event(), threading.Event()
+
+    class Saving(World):
+        def snapshot(self) -> int:
+            return self._call("snapshot")
+
+        def restore(self, moment: int) -> None:
+            self._call("restore")
+
+        def _call(self, name: str) -> int:
+            if name == method and self._number == 1 and not hanging.is_set():
+                hanging.set()
+                release.wait(WAIT)
+            return self._turn
+
+    runner = collector(Saving, 2, "thread", answer_seconds=0.5)
+    start = Start(0, tuple(runner._chat.opening("task 0")), "task 0")
+    asked = [EpisodeRequest(i, options={"task": i}, start=start, saves=True) for i in range(4)]
+    began = time.monotonic()
+    try:
+        collection = runner.collect(asked)
+    finally:
+        release.set()
+    runner.close()
+    assert hanging.is_set()
+    assert time.monotonic() - began < WAIT / 2
+    assert tasks(collection) == ["0", "1", "2", "3"]
+    assert [[turn.moment for turn in trajectory.turns] for trajectory in collection.trajectories] == [[0, 1]] * 4
+
+
+def test_a_killed_worker_costs_nothing_but_its_episode(tmp_path: Path) -> None:
+    marker = tmp_path / "died"
+
+    def die(task: int, turn: int) -> None:
+        if task == 1 and turn == 1 and not marker.exists():
+            marker.touch()
+            os._exit(1)
+
+    runner = collector(lambda: World(die), 2, "process")
+    collection = runner.collect(requests(4))
+    runner.close()
+    assert marker.exists()
+    assert tasks(collection) == ["0", "1", "2", "3"]
+    assert all(len(trajectory.turns) == 2 for trajectory in collection.trajectories)
+
+
+def test_an_error_that_is_no_broken_world_is_raised() -> None:
+    def fault(task: int, turn: int) -> None:
+        raise ZeroDivisionError("a fault of the world's author")
+
+    runner = collector(lambda: World(fault), 2, "thread")
+    with pytest.raises(ZeroDivisionError, match="author"):
+        runner.collect(requests(2))
+    runner.close()
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_instructions_stand_in_the_system_message_unless_the_observation_holds_them(shown: bool) -> None:
+    text = "task 0" if shown else "Say one command."
+    runner = collector(lambda: World(lambda task, turn: {"instructions": text}), 1)
+    [trajectory] = runner.collect(requests(1)).trajectories
+    opening = runner._chat.tokenizer.decode(trajectory.turns[0].prompt)
+    assert opening.startswith("<|user|>" if shown else "<|system|>Say one command.<|end|><|user|>")
+
+
+def test_a_pool_of_processes_plays_the_same_episodes(tiny: Path) -> None:
+    model, tokenizer = load_policy(str(tiny))
+    chat = ChatFormat(tokenizer)
+    make = env_maker("lights/Lights-v0", switches=3, max_turns=4, reward_density="dense")
+    asked = [EpisodeRequest(i, seed=i, sampling_seed=i) for i in range(9)]
+    played = []
+    for pool, patience in (
+        (InProcessPool(make, 4), math.inf),
+        (make_pool(make, 4, "process", 2), math.inf),
+        (make_pool(make, 4, "process", 2), 0.0),
+    ):
+        generator = TransformersGenerator(model.eval(), chat.end_id, slots=4, max_action_tokens=5)
+        runner = Collector(pool, generator, chat, patience=patience)
+        played.append(runner.collect(asked).trajectories)
+        runner.close()
+    assert played[0] == played[1]
+    assert [t.ids for t in played[0]] == [t.ids for t in played[2]]
+
+
+@pytest.mark.parametrize(("turns", "ends"), [(1, "cut"), (2, "terminated"), (2, "truncated")])
+def test_an_episode_overflows_only_where_its_environment_has_not_ended_it(turns: int, ends: str) -> None:
+    class Ending(World):
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+            observation, reward, _, _, info = super().step(action)
+            over = self._turn == turns
+            return observation, reward, over and ends == "terminated", over and ends == "truncated", info
+
+    runner = collector(Ending, 1)
+    [whole] = runner.collect([EpisodeRequest(0, options={"task": 0})]).trajectories
+    generator = runner.generator
+    assert isinstance(generator, Silent)
+    # The context is full as soon as the answer to the last turn has been read.
+    read = whole.turns[0].prompt if ends == "cut" else whole.ids
+    generator.context_length = generator.max_action_tokens + len(read)
+    [trajectory] = runner.collect([EpisodeRequest(0, options={"task": 0})]).trajectories
+    runner.close()
+    assert len(trajectory.turns) == turns
+    assert (trajectory.terminated, trajectory.truncated) == (ends == "terminated", ends == "truncated")
+    assert trajectory.overflow == (ends == "cut")

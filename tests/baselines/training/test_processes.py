@@ -1,0 +1,81 @@
+"""Two processes learn what one would learn, whoever of them has something to learn from."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from baselines.policy.models import load_policy
+
+SCRIPT = Path(__file__).with_name("two_processes.py")
+
+
+@pytest.fixture(scope="module")
+def outcomes(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    folders = {}
+    for processes in (1, 2):
+        folders[processes] = tmp_path_factory.mktemp(f"{processes}-processes")
+        launch = [sys.executable]
+        if processes == 2:
+            # Only an address of this machine: nobody outside is waited for.
+            launch += ["-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
+            launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0"]
+        environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+        command = [*launch, str(SCRIPT), str(tiny), str(folders[processes])]
+        subprocess.run(command, check=True, env=environment, timeout=500)
+    return folders
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("aggregation", ["token", "sequence"])
+def test_a_process_without_any_advantage_ends_with_the_weights_of_the_others(
+    outcomes: dict[int, Path], tiny: Path, aggregation: str
+) -> None:
+    alone = torch.load(outcomes[1] / f"{aggregation}-0.pt")
+    both = [torch.load(outcomes[2] / f"{aggregation}-{process}.pt") for process in (0, 1)]
+    before = load_policy(str(tiny))[0].state_dict()
+    assert any(not torch.equal(before[name], value) for name, value in alone["weights"].items())
+    for name, value in alone["weights"].items():
+        assert torch.equal(both[0]["weights"][name], both[1]["weights"][name])
+        # Adam divides by the gradient's size, so rounding shows where a gradient is nearly zero.
+        assert torch.allclose(both[0]["weights"][name], value, atol=2e-5)
+    assert both[0]["metrics"] == both[1]["metrics"]
+    assert both[0]["metrics"] == pytest.approx(alone["metrics"], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("run", "iterations"), [("run", 2), ("resampled", 1), ("curricula", 2), ("ppo", 2), ("gigpo", 2), ("vineppo", 2)]
+)
+def test_a_run_in_two_processes_has_the_curve_of_a_run_in_one(
+    outcomes: dict[int, Path], run: str, iterations: int
+) -> None:
+    curves = []
+    for processes in (1, 2):
+        lines = (outcomes[processes] / run / "metrics.jsonl").read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+        curves.append([{k: v for k, v in row.items() if not k.endswith("seconds")} for row in rows])
+    assert len(curves[0]) == iterations
+    assert curves[0][0]["episodes"] >= 12
+    for alone, both in zip(*curves, strict=True):
+        assert both == pytest.approx(alone, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_held_out_episodes(outcomes: dict[int, Path]) -> None:
+    alone, both = (
+        [json.loads(line) for line in (outcomes[processes] / "run" / "evaluations.jsonl").read_text().splitlines()]
+        for processes in (1, 2)
+    )
+    assert [line["iteration"] for line in both] == [0, 1, 2]
+    for one, two in zip(alone, both, strict=True):
+        assert two.pop("seconds")
+        assert one.pop("seconds")
+        assert one["episodes"] == 5
+        assert two == one

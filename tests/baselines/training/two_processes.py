@@ -1,0 +1,92 @@
+"""What `test_processes.py` runs in one process and in two: an update with nothing to learn in one of them, and a run.
+
+python two_processes.py POLICY OUT
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+ROOT = Path(__file__).parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "third_party" / "lights")]
+
+import gymnasium  # noqa: E402
+import lights  # noqa: E402
+
+from baselines import gigpo, grpo, ppo, vineppo  # noqa: E402
+from baselines.rollout.trajectory import Trajectory, Turn  # noqa: E402
+from baselines.settings.config import PolicyConfig  # noqa: E402
+from baselines.training import trainer  # noqa: E402
+
+torch.set_num_threads(1)
+if "lights/Lights-v0" not in gymnasium.registry:
+    lights.register()
+
+
+def trajectories(aggregation: str) -> list[Trajectory]:
+    """Ten episodes, of which the last five (the second process's) earn the same, so that they have no advantage."""
+    random = np.random.default_rng(0)
+    played = []
+    for number in range(10):
+        turns = []
+        for turn in range(1 + number % 3):
+            prompt, action = (tuple(int(i) for i in random.integers(5, 200, size=3 + number)) for _ in range(2))
+            log_probs = tuple(float(x) for x in -5 - random.random(len(action)))
+            reward = float(random.random()) if number < 5 else 0.0
+            fresh = turn > 0 and number < 4  # The first process has more rows than the second one.
+            turns.append(Turn(prompt, action, log_probs, reward, "", "", fresh=fresh))
+        played.append(Trajectory(tuple(turns), group=number // 5))
+    return played
+
+
+def main(policy: Path, out: Path) -> None:
+    """Write the weights of each process after the update, and a run."""
+    basis = grpo.Config(
+        model=str(policy),
+        env="lights/Lights-v0",
+        set={"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8},
+        out=out / "run",
+        iterations=2,
+        groups=3,
+        group_size=4,
+        slots=6,
+        max_action_tokens=5,
+        learning_rate=1e-3,
+        microbatch=50,
+        kl=0.1,
+        eval_every=1,
+        eval_tasks=5,
+    )
+    for aggregation in ("token", "sequence"):
+        config = replace(basis, out=out / aggregation, aggregation=aggregation, kl=0.0, scale=False)
+        method = grpo.method(config)
+        run = trainer._Run(config, method)
+        everything = trajectories(aggregation)
+        processes, process = run.accelerator.num_processes, run.accelerator.process_index
+        mine = everything[process * 10 // processes : (process + 1) * 10 // processes]
+        metrics = trainer.update(run.learner, method, config, mine, seed=0)
+        weights = run.accelerator.unwrap_model(run.learner.policy).state_dict()
+        torch.save({"metrics": metrics, "weights": weights}, out / f"{aggregation}-{process}.pt")
+    grpo.run(basis)
+    grpo.run(replace(basis, out=out / "resampled", kl=0.0, resample=1, iterations=1))
+    curricula = {
+        "horizon": (1, 3),
+        "horizon_every": 1,
+        "difficulty": ("switches=1", "switches=2"),
+        "difficulty_every": 1,
+        "mixture": [{"env": basis.env, "set": {"switches": 3, "max_turns": 2}, "weight": 0.5}],
+    }
+    grpo.run(replace(basis, out=out / "curricula", kl=0.0, **curricula))
+    shared = {name: value for name, value in vars(basis).items() if name in PolicyConfig.__dataclass_fields__}
+    ppo.run(ppo.Config(**{**shared, "out": out / "ppo", "critic_warmup": 1, "kl_in": "reward"}))
+    gigpo.run(gigpo.Config(**{**shared, "out": out / "gigpo"}))
+    vineppo.run(vineppo.Config(**{**shared, "out": out / "vineppo", "branches": 2}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

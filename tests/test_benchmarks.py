@@ -1,0 +1,47 @@
+"""The benchmarks that need no data run to their tables, with less to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from benchmarks import learning, rollout, textworld_env, trainers
+
+pytestmark = pytest.mark.slow
+
+
+def test_rollouts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in (("SLOTS", 4), ("TASKS", 2)):
+        monkeypatch.setattr(rollout, name, value)
+    rollout.main()
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("re-read", "continued", "in-process"))
+
+
+def test_textworld(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in (("SIZES", textworld_env.SIZES[:1]), ("STEPS", 8), ("RESETS", 2)):
+        monkeypatch.setattr(textworld_env, name, value)
+    textworld_env.main()
+    assert "ratio" in capsys.readouterr().out
+
+
+def test_learning(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    lights = learning.WORLDS["lights"]
+    less = replace(lights, episodes=16, settings={**lights.settings, "iterations": 1})
+    monkeypatch.setitem(learning.WORLDS, "lights", less)
+    results = [
+        learning.train(learning.Job("lights", method, 0, tmp_path, eval_tasks=2))
+        for method in ("grpo", "vineppo", "sft")
+    ]
+    assert all(0 <= result["before"] <= 1 and 0 <= result["after"] <= 1 for result in results)
+    assert results[1]["env_steps"] > 0
+
+
+def test_trainers_do_equal_work(capsys: pytest.CaptureFixture[str]) -> None:
+    trainers.main(trainers.Config(rounds=1, iterations=2, groups=2, turns=3, action_tokens=6, hidden=32))
+    shown = [line for line in capsys.readouterr().out.splitlines() if "textagent-" in line or "TRL, " in line]
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown]
+    assert [row[1] for row in rows] == ["48", "48"]  # Turns.
+    assert [row[3] for row in rows] == ["16", "16"]  # Updated episodes.
