@@ -301,7 +301,7 @@ def test_a_plan_says_whether_it_is_proven_and_a_spent_budget_is_not_out_of_reach
     assert env.plan() == Plan(env.oracle(), exact=True)
     assert info["oracle_action"] == env.oracle()[0]
     game = env.tasks.world(env.task)
-    monkeypatch.setattr(store, "load", lambda *_: replace(game, planner=Planner(game.logic, budget=0)))
+    monkeypatch.setattr(store, "load", lambda *_, **__: replace(game, planner=Planner(game.logic, budget=0)))
     _, info = env.reset(options={"task_index": 0})
     assert info["oracle_action"] is None
     with pytest.raises(PlanningBudgetError):

@@ -25,7 +25,7 @@ def test_a_small_split_says_how_many_games_it_has(cache: Path, monkeypatch: pyte
     played = store.load(spec, "train", 0)
     contents = [content_hash(draw(spec, "train", index)) for index in range(50)]
     assert played.content == contents[0]
-    monkeypatch.setattr(store, "load", lambda spec, split, index: replace(played, content=contents[index]))
+    monkeypatch.setattr(store, "load", lambda spec, split, index, **_: replace(played, content=contents[index]))
     tasks = TextWorldTasks(spec)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RepetitionWarning)

@@ -30,7 +30,7 @@ class TellingOptions(Options):
         "detailed", "detail of the goal: each step, what shall hold in the end, or nothing"
     )
     engine: Literal["reference", "native"] = knob(
-        "reference", "what plays the game: the compiled game, or its text and rules, which need no compiler"
+        "reference", "player of the game: the compiled game, or its text and rules, which need no compiler"
     )
 
 
