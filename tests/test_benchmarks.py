@@ -39,7 +39,8 @@ def test_learning(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: pytest
     assert results[1]["env_steps"] > 0
 
 
-def test_trainers_do_equal_work(capsys: pytest.CaptureFixture[str]) -> None:
+def test_trainers_do_equal_work(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # Else names are cut.
     trainers.main(trainers.Config(rounds=1, iterations=2, groups=2, turns=3, action_tokens=6, hidden=32))
     shown = [line for line in capsys.readouterr().out.splitlines() if "textagent-" in line or "TRL, " in line]
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown]
