@@ -72,7 +72,7 @@ def make_env(level: int = 5, **kwargs: Any) -> gymnasium.Env[str, str]:
     """The environment of the demo, with the admissible actions listed."""
     from textagent_gym.wrappers import AdmissibleActionHints
 
-    env: Any = gymnasium.make(ENV, level=level, **KWARGS, **kwargs)
+    env: Any = gymnasium.make(ENV, level=level, **{**KWARGS, **kwargs})
     return AdmissibleActionHints(env, leave_out=env.unwrapped.idle_actions)
 
 

@@ -68,7 +68,7 @@ class World:
     start: Callable[[Path, int], Path]
 
 
-def start_of_lights(folder: Path, seed: int, demos: int = 40) -> Path:
+def start_of_lights(folder: Path, seed: int) -> Path:
     """A tiny policy that names switches, though seldom the right ones."""
     import gymnasium
 
@@ -77,10 +77,10 @@ def start_of_lights(folder: Path, seed: int, demos: int = 40) -> Path:
     from textagent_gym.evaluation import demonstrate
 
     env = gymnasium.make("lights/Lights-v0", switches=3)
-    played = [demonstrate(env, {"task_index": index}) for index in range(demos)]
+    demos = [demonstrate(env, {"task_index": index}) for index in range(40)]
     file = folder / "demos.jsonl"
-    file.write_text("".join(json.dumps(demo) + "\n" for demo in played), encoding="utf-8")
-    texts = [message["content"] for demo in played for message in demo["messages"]]
+    file.write_text("".join(json.dumps(demo) + "\n" for demo in demos), encoding="utf-8")
+    texts = [message["content"] for demo in demos for message in demo["messages"]]
     make_tiny_policy(folder / "tiny", texts, hidden=32, layers=2, heads=2, seed=seed)
     taught = {"epochs": 8, "batch_size": 8, "learning_rate": 5e-3, "seed": seed}
     return sft.run(sft.Config(model=str(folder / "tiny"), demos=file, out=folder / "start", **taught))

@@ -32,7 +32,6 @@ from baselines import demo, grpo
 from baselines.policy.models import context_length, load_policy, make_tiny_policy
 from baselines.training import trainer
 from baselines.training.update import update
-from textagent_gym.wrappers import AdmissibleActionHints
 
 ENV = "benchmarks/Coins-v0"
 LEVEL, TASKS = 5, 8
@@ -109,8 +108,7 @@ class Coins(gymnasium.Wrapper[str, str, str, str]):
 
 def make_env(turns: int) -> gymnasium.Env[str, str]:
     """One environment."""
-    env: Any = gymnasium.make(demo.ENV, level=LEVEL, goal="brief", num_tasks=TASKS, max_turns=turns)
-    return Coins(AdmissibleActionHints(env, leave_out=env.unwrapped.idle_actions))
+    return Coins(demo.make_env(LEVEL, num_tasks=TASKS, max_turns=turns))
 
 
 class Act:
