@@ -22,6 +22,9 @@ ANSWER = 100
 FILTER = 101
 """Number of the file descriptor with the filter of system calls."""
 _PATIENCE = 2.0  # Seconds until a process stands still, or its box is ended.
+_LEFT = 16
+"""Processes that may have ended in a box without its first one's notice; without control groups, whoever asks for
+processes next may be refused them because of those."""
 _DEATH = 10.0
 """Seconds for what was killed to be gone. Until then it counts, and whoever comes next may be refused processes."""
 
@@ -151,7 +154,8 @@ def quiet(pid: int) -> bool:
             time.sleep(0.0005)
         is_alone = _is_alone(first) or (_kill_others(first, deadline) and _is_alone(first, deadline))
         if is_alone and _stands_still(first):
-            return True
+            with contextlib.suppress(OSError):  # It has ended after all.
+                return len(_states(f"/proc/{first}/root/proc", skip="1")) <= _LEFT
     return False
 
 
