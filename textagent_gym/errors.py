@@ -47,6 +47,13 @@ class WorldBrokenError(TextAgentError, RuntimeError):
     """
 
 
+class AgentError(TextAgentError, RuntimeError):
+    """An agent cannot answer, through no fault of its policy: its server does not answer, refuses the key, ...
+
+    The episode is `broken`: it is played again, and then counts neither as won nor as lost.
+    """
+
+
 class PlanningBudgetError(TextAgentError, RuntimeError):
     """No plan was found before the planner's budget was spent. The goal may still be within reach."""
 

@@ -9,26 +9,21 @@ A task is data: its id and what was measured. `world(task)` gives what an enviro
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
-import signal
-import threading
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from numbers import Integral
 from typing import ClassVar, Generic, TypeVar
 
 from textagent_gym.complexity import Complexity
 from textagent_gym.errors import InvalidOptionError, UnknownTaskError
 from textagent_gym.knobs import Options
+from textagent_gym.processes import worker_processes
 from textagent_gym.tasks import Task, TaskSource, TaskT
 
 WorldT = TypeVar("WorldT")
 SpecT = TypeVar("SpecT", bound=Options)
-
-_ORPHAN_CHECK_SECONDS = 1.0  # Between two looks at whether the caller of a worker still lives.
 
 
 def seed_bytes(*parts: object) -> bytes:
@@ -159,9 +154,7 @@ class GeneratedTasks(TaskSource[Task], Generic[SpecT, WorldT]):
         if not missing:
             return
         workers = min(workers or os.cpu_count() or 1, len(missing))
-        # Spawned, not forked: the caller may hold threads and locks.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=context, initializer=_follow, initargs=(os.getpid(),)) as pool:
+        with worker_processes(workers) as pool:
             futures = [pool.submit(_keep, self, split, index) for index in missing]
             try:
                 for future in as_completed(futures):
@@ -240,18 +233,6 @@ def check_index(split: str, index: int, size: int | None) -> int:
         there = "it goes from 0" if size is None else f"it goes from 0 to {size - 1}" if size else "the split is empty"
         raise UnknownTaskError(f"task_index={index} does not exist in split {split!r}: {there}.")
     return int(index)
-
-
-def _follow(caller: int) -> None:
-    """In a worker: leave Ctrl-C to the caller, and end when the caller ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        while os.getppid() == caller:
-            time.sleep(_ORPHAN_CHECK_SECONDS)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _keep(source: GeneratedTasks[SpecT, WorldT], split: str, index: int) -> None:

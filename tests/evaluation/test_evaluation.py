@@ -360,7 +360,7 @@ def test_a_complete_file_is_not_made_again_and_not_overwritten(tmp_path: Path) -
         (3, lambda text: text[:-40], "line 3 is cut off or damaged"),
         (2, lambda text: "[]", "line 2 holds no episode"),
         (1, lambda text: "[]", "line 1 does not name this format"),
-        (1, lambda text: text.replace("evaluation 2", "evaluation 1"), "line 1 does not name this format"),
+        (1, lambda text: text.replace("evaluation 3", "evaluation 1"), "line 1 does not name this format"),
         (1, lambda text: text.replace('"seed"', '"sead"'), "line 1 has no 'seed'"),
         (1, lambda text: text.replace('"id": "lights/Lights-v0"', '"id": 3'), "line 1 holds a spec without an id"),
         (3, lambda text: text.replace("{", '{"foo": 1, ', 1), "line 3 has the unknown key 'foo'"),

@@ -11,7 +11,11 @@ from textagent_gym.errors import InvalidOptionError
 
 
 class Agent(Protocol):
-    """Plays one environment, an episode at a time."""
+    """Plays one environment, an episode at a time.
+
+    An agent may have further attributes: `details` (facts about it that are recorded, as JSON values), `stop_reason`
+    (why its last `act` returned `None`, in a word) and `tokens` (number of tokens that it has written in this episode).
+    """
 
     name: str
 
@@ -20,7 +24,11 @@ class Agent(Protocol):
         ...
 
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
-        """The action that follows an observation; `None` if the agent cannot continue, its context being full."""
+        """The action that follows an observation; `None` if the agent cannot continue, its context being full.
+
+        Raises:
+            AgentError: it cannot answer, and this says nothing about its policy.
+        """
         ...
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,20 +11,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from textagent_gym.cli.environment import ChosenTasks
+from textagent_gym.cli.tables import Tally
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.terminal import visible
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console
 
-    from textagent_gym.evaluation import Evaluation, Summary
+    from textagent_gym.evaluation import AgentMaker, EpisodeRecord
+
+_FIXED_BY_A_SUITE = ("env", "set", "split", "tasks", "episodes", "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Eval(ChosenTasks):
-    """Play an agent on the tasks of a split, print its success with a 95% interval, and write a result file.
+    """Play an agent in a suite, or on the tasks of a split, print its success with a 95% interval, and keep the result.
 
-    Without --split, the test split is played, or another held-out one if there is no test split; the table names it.
+    With --suite, everything that is played is fixed, so that results can be compared. With an ID and without --split,
+    the test split is played, or another held-out one if there is no test split; the table names it.
     """
 
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[ID]", help_behavior_hint="")] = ""
+    """Id of the environment, in place of a suite; `textagent-gym list` shows all. "textagent/" and "-v0" may be left
+    out. An id of the form module:ID first imports the module, which registers the environment."""
+    suite: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
+    """Suite that is played; `textagent-gym suites` shows all."""
     agent: str = "admissible-random"
     """Agent that plays.
     random: any text. admissible-random: any action that would do something now.
@@ -32,100 +44,121 @@ class Eval(ChosenTasks):
     """Number of episodes per task, each with another seed."""
     seed: int = 0
     """Seed of the first episode of each task."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """Result file to write, which `textagent-gym verify` checks. The same command resumes a run that was stopped."""
+    workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """Number of processes that make the tasks, by default the number of processor cores; and number of episodes that
+    are played at once, by default 1. The result is the same for every number."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")] = None
+    """Folder of the result of a suite, or result file of an ID. `textagent-gym verify` checks either. The same command
+    resumes a run that was stopped."""
 
     def run(self) -> int:
         """Evaluate."""
-        from rich.console import Console
-
         from textagent_gym.agents import AGENTS
-        from textagent_gym.cli.progress import bar
-        from textagent_gym.errors import InvalidOptionError
-        from textagent_gym.evaluation import check_evaluation, evaluate
-        from textagent_gym.files import check_writable, part_of
 
         if self.agent not in AGENTS:
             raise InvalidOptionError(f"agent {self.agent!r} does not exist; choose one of: {', '.join(AGENTS)}")
+        if self.workers is not None and self.workers < 1:
+            raise InvalidOptionError(f"--workers must be at least 1, got {self.workers}")
+        if self.agent == "human" and (self.workers or 1) > 1:
+            raise InvalidOptionError("--agent human plays one episode at a time: leave out --workers")
+        return self._run_env(self.agent) if self.suite is None else self._run_suite(self.suite, self.agent)
+
+    def _run_suite(self, name: str, agent: AgentMaker) -> int:
+        """Play a suite."""
+        from rich.console import Console
+
+        from textagent_gym.cli.progress import bar
+        from textagent_gym.cli.tables import suite_table
+        from textagent_gym.evaluation import check_suite, evaluate_suite, suite_of
+        from textagent_gym.evaluation.episode import base_of
+
+        defaults = Eval()
+        changed = [option for option in _FIXED_BY_A_SUITE if getattr(self, option) != getattr(defaults, option)]
+        if changed:
+            names = ", ".join("the ID" if option == "env" else f"--{option}" for option in changed)
+            raise InvalidOptionError(f"a suite fixes what is played: leave out {names}")
+        if self.out is None:
+            raise InvalidOptionError("--suite needs --out FOLDER, which keeps the result")
+        suite = suite_of(name)
+        check_suite(suite, agent, self.out)
+        for part in suite.parts:
+            with closing(part.make()) as env, bar(f"Making tasks of {part.name}", part.tasks) as done:
+                base = base_of(env)
+                base.tasks.prepare(base.split, range(part.tasks), workers=self.workers, progress=done)
+        with self._playing(suite.episodes, str(self.out)) as ended:
+            result = evaluate_suite(suite, agent, self.out, workers=self.workers or 1, ended=ended)
+        console = Console()
+        console.print(suite_table(result))
+        _print_broken(console, result.episodes)
+        console.print(f"Result: {self.out}   Check it with: textagent-gym verify {self.out}", soft_wrap=True)
+        return 0
+
+    def _run_env(self, agent: AgentMaker) -> int:
+        """Play the tasks of one environment."""
+        from rich.console import Console
+
+        from textagent_gym.cli.tables import evaluation_table
+        from textagent_gym.evaluation import check_evaluation, evaluate
+        from textagent_gym.files import check_writable, part_of
+
+        if not self.env:
+            raise InvalidOptionError("say what to play: an ID, or --suite NAME")
         if self.out is not None:
             check_writable(self.out)
         env, count = self.make()
-        total, played = count * self.episodes, 0
         asked: dict[str, Any] = {"tasks": count, "episodes": self.episodes, "seed": self.seed, "path": self.out}
         try:
-            check_evaluation(env, self.agent, **asked)
+            check_evaluation(env, agent, **asked)
             self.prepare(env, count)
-            # A bar would redraw over what a person is typing.
-            with nullcontext() if self.agent == "human" else bar("Playing", total) as shown:
-
-                def progress(done: int) -> None:
-                    nonlocal played
-                    played = done
-                    if shown is not None:
-                        shown(done)
-
-                result = evaluate(env, self.agent, **asked, progress=progress)
-        except KeyboardInterrupt:
-            if not played:
-                raise
-            kept = "and not kept, for want of --out" if self.out is None else f"kept in {part_of(self.out)}"
-            resumes = "" if self.out is None else "; the same command resumes"
-            raise KeyboardInterrupt(f"Stopped after {played} of {total} episodes, {kept}{resumes}.") from None
+            kept = "" if self.out is None else str(part_of(self.out))
+            with self._playing(count * self.episodes, kept) as ended:
+                result = evaluate(env, agent, **asked, workers=self.workers or 1, ended=ended)
         finally:
             env.close()
         console = Console()
-        console.print(_table(result))
-        broken = [episode for episode in result.episodes if episode.broken]
-        if broken:
-            console.print(
-                f"{len(broken)} of {len(result.episodes)} episodes are left out: their world broke again and again "
-                f"({broken[0].broken}).",
-                style="yellow",
-                markup=False,
-            )
+        console.print(evaluation_table(result))
+        _print_broken(console, result.episodes)
         if self.out is not None:
             console.print(f"Result file: {self.out}   Check it with: textagent-gym verify {self.out}", soft_wrap=True)
         return 0
 
+    @contextmanager
+    def _playing(self, total: int, kept: str) -> Iterator[Callable[[EpisodeRecord], None]]:
+        """A bar over the episodes; the function it gives is called with each that has ended.
 
-def _table(result: Evaluation) -> Table:
-    """The result, and that of each type of task."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
+        Args:
+            total: number of episodes.
+            kept: path of what is kept when Ctrl-C ends the block; "" for nothing.
+        """
+        from textagent_gym.cli.progress import bar
 
-    from textagent_gym.evaluation import summarize, summarize_by_type
-    from textagent_gym.terminal import visible
+        tally = Tally()
+        try:
+            # A bar would redraw over what a person is typing.
+            with nullcontext() if self.agent == "human" else bar("Playing", total) as show:
 
-    counted = [episode for episode in result.episodes if not episode.broken]
-    table = Table(
-        title=f"{result.agent} in {result.env}, split {result.split}",
-        header_style="bold",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("tasks", overflow="fold")
-    scored = any(episode.score is not None for episode in counted)
-    for column in (
-        "episodes",
-        "success [95%]",
-        "return [95%]",
-        *(["score [95%]"] if scored else []),
-        "turns",
-        "invalid",
-    ):
-        table.add_column(column, no_wrap=True)
-    if not counted:
-        table.add_row("all", "0")
-        return table
-    table.add_row("all", *_cells(summarize(counted, unit_returns=result.unit_returns), scored))
-    for name, part in summarize_by_type(counted, unit_returns=result.unit_returns).items():
-        table.add_row(Text(visible(f" {name}")), *_cells(part, scored), style="dim")
-    return table
+                def ended(episode: EpisodeRecord) -> None:
+                    note = tally.add(episode)
+                    if show is not None:
+                        show(tally.played, note)
+
+                yield ended
+        except KeyboardInterrupt:
+            if not tally.played:
+                raise
+            where = f"kept in {kept}; the same command resumes" if kept else "and not kept, for want of --out"
+            raise KeyboardInterrupt(f"Stopped after {tally.played} of {total} episodes, {where}.") from None
 
 
-def _cells(summary: Summary, scored: bool) -> tuple[str, ...]:
-    """A row of the table, without its name."""
-    scores = [str(summary.score) if summary.score is not None else ""] if scored else []
-    rates = (str(summary.success), str(summary.total_reward), *scores, f"{summary.turns.mean:.1f}")
-    return (str(summary.episodes), *rates, f"{summary.invalid:.1%}")
+def _print_broken(console: Console, episodes: Sequence[EpisodeRecord]) -> None:
+    """Say which episodes are left out."""
+    broken = [episode for episode in episodes if episode.broken]
+    if broken:
+        console.print(
+            visible(
+                f"{len(broken)} of {len(episodes)} episodes are left out: their world broke, or their agent could not "
+                f"answer, again and again ({broken[0].broken})."
+            ),
+            style="yellow",
+            markup=False,
+        )

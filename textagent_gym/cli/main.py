@@ -17,6 +17,7 @@ from textagent_gym.cli.info import Info
 from textagent_gym.cli.list import List
 from textagent_gym.cli.play import Play
 from textagent_gym.cli.subcommand import subcommand
+from textagent_gym.cli.suites import Suites
 from textagent_gym.cli.swe import Swe
 from textagent_gym.cli.verify import Verify
 
@@ -30,6 +31,7 @@ Command = (
     | Annotated[Play, subcommand("play", Play)]
     | Annotated[Demos, subcommand("demos", Demos)]
     | Annotated[Eval, subcommand("eval", Eval)]
+    | Annotated[Suites, subcommand("suites", Suites)]
     | Annotated[Verify, subcommand("verify", Verify)]
     | Annotated[Export, subcommand("export", Export)]
     | Annotated[Swe, subcommand("swe", Swe)]

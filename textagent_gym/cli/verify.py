@@ -2,67 +2,132 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.terminal import visible
+
+if TYPE_CHECKING:
+    from textagent_gym.evaluation import EpisodeRecord, Mismatch
+
+_MOST_SHOWN = 20  # Differences that are printed: the first ones show what is wrong.
+_LONGEST_SHOWN = 500  # Characters of a difference.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verify:
-    """Check a result file: play every recorded action again and compare what happens.
+    """Check a result: play every recorded action again and compare what happens.
 
-    A file may come from a stranger. Without --trust, it cannot choose what is imported, read or run on this machine:
-    the environment must be registered here, its wrappers must be the suite's, no argument may name a file, a folder or
-    a module, and commands run in a sandbox that keeps them in, or not at all.
+    A result may come from a stranger. That of a suite (a folder) chooses nothing: its environments are those of the
+    suite of that name here. A file of an ID chooses, without --trust, nothing that is imported, read or run on this
+    machine: the environment must be registered here, its wrappers must be the suite's, no argument may name a file, a
+    folder or a module, and commands run in a sandbox that keeps them in, or not at all.
     """
 
-    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """Result file that `textagent-gym eval --out` wrote."""
+    result: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PATH")]
+    """Folder or result file that `textagent-gym eval --out` wrote."""
     set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE")] = field(default=())
     """Keyword argument of the environment, in place of the file's own, such as data=FOLDER."""
     trust: bool = False
     """Whether the file is trusted like your own: whatever it names is then imported, read and run."""
+    seconds: float = 3600.0
+    """Time after which checking stops, as if something were wrong."""
 
     def run(self) -> int:
         """Check; 1 if something is not as recorded."""
+        if not 0 < self.seconds < 10**9:
+            raise InvalidOptionError(f"--seconds must be more than 0 and less than 10**9, got {self.seconds}")
+        with _at_most(self.seconds):
+            return self._check_suite() if self.result.is_dir() else self._check_file()
+
+    def _check_suite(self) -> int:
+        """Check a folder."""
         from rich.console import Console
 
         from textagent_gym.cli.progress import bar
-        from textagent_gym.evaluation import load, replay, spec_from_file, summarize
-        from textagent_gym.evaluation.records import versions
-        from textagent_gym.knobs import parse_settings
-        from textagent_gym.terminal import visible
+        from textagent_gym.cli.tables import suite_table
+        from textagent_gym.evaluation import load_result, verify_result
 
-        console = Console()
-        evaluation = load(self.file)
+        if self.set or self.trust:
+            raise InvalidOptionError("the result of a suite is checked in the suite's environments: leave out options")
+        with bar("Replaying", len(load_result(self.result).episodes)) as done:
+            verification = verify_result(self.result, done)
+        result = verification.result
+        status = _print(verification.notes, verification.mismatches, result.episodes, result.agent)
+        if not status:
+            Console().print(suite_table(result))
+        return status
+
+    def _check_file(self) -> int:
+        """Check a result file."""
+        from textagent_gym.cli.progress import bar
+        from textagent_gym.evaluation import load, other_versions, replay, spec_from_file
+        from textagent_gym.knobs import parse_settings
+
+        evaluation = load(self.result)
         spec, notes = spec_from_file(evaluation.spec, trust=self.trust, kwargs=parse_settings(self.set))
-        here = versions(evaluation.env)
-        for package, there in evaluation.versions.items():
-            if here.get(package) != there and package != "python":
-                notes.append(f"Made with {package} {there}; here is {here.get(package)}.")
-        for note in notes:
-            console.print(visible(note), style="yellow", markup=False, highlight=False, soft_wrap=True)
-        total = len(evaluation.episodes)
-        with bar("Replaying", total) as done:
+        with bar("Replaying", len(evaluation.episodes)) as done:
             mismatches = replay(evaluation, done, spec=spec)
-        for mismatch in mismatches[:20]:
-            where = "file" if mismatch.episode is None else f"episode {mismatch.episode} ({mismatch.task})"
-            console.print(visible(f"{where}: {mismatch.what}"), style="red", markup=False, soft_wrap=True)
-        broken = sum(bool(episode.broken) for episode in evaluation.episodes)
-        if broken:
-            text = f"{broken} of {total} episodes cannot be checked and are left out: their world broke."
-            console.print(text, style="yellow", soft_wrap=True)
-        different = sum(mismatch.episode is not None for mismatch in mismatches)
-        if different:
-            console.print(f"{different} of {total} episodes went otherwise.", style="bold red")
-        if mismatches:
-            return 1
-        if broken < total:
-            success = summarize(evaluation.episodes).success
-            text = f"All {total - broken} episodes happened as recorded; success {success}."
-            console.print(text, style="green", soft_wrap=True)
-            text = f"Not checked: that {evaluation.agent!r} acted, seconds, tokens, and the versions of packages."
-            console.print(visible(text), markup=False, soft_wrap=True)
-        return 0
+        return _print([*notes, *other_versions(evaluation)], mismatches, evaluation.episodes, evaluation.agent)
+
+
+def _print(notes: Sequence[str], mismatches: Sequence[Mismatch], episodes: Sequence[EpisodeRecord], agent: str) -> int:
+    """Say what checking has shown; returns the exit status."""
+    from rich.console import Console
+
+    from textagent_gym.evaluation import summarize
+    from textagent_gym.evaluation.replay import CHECKED_AGENTS
+
+    console = Console()
+
+    def say(text: str, style: str = "") -> None:
+        console.print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
+
+    for note in notes:
+        say(note[:_LONGEST_SHOWN], "yellow")
+    for mismatch in mismatches[:_MOST_SHOWN]:
+        where = "file" if mismatch.episode is None else f"episode {mismatch.episode} ({mismatch.task:.100})"
+        file = f"{mismatch.file}, " if mismatch.file else ""
+        say(f"{file}{where}: {mismatch.what[:_LONGEST_SHOWN]}", "red")
+    total, broken = len(episodes), sum(bool(episode.broken) for episode in episodes)
+    if broken:
+        solved = sum(episode.success for episode in episodes if not episode.broken)
+        say(
+            f"{broken} of {total} episodes cannot be checked and are left out: they broke. If all of them are lost, "
+            f"success is {solved / total:.3f}.",
+            "yellow",
+        )
+    different = sum(mismatch.episode is not None for mismatch in mismatches)
+    if different:
+        say(f"{different} of {total} episodes went otherwise.", "bold red")
+    if mismatches:
+        return 1
+    if broken < total:
+        say(f"All {total - broken} episodes happened as recorded; success {summarize(episodes).success}.", "green")
+        checked = agent in CHECKED_AGENTS
+        who = "" if checked else f"that {agent[:100]!r} acted, "
+        say(f"Not checked: {who}seconds, tokens, and the versions of packages.")
+    return 0
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """End the block by an error when it takes too long, also in the middle of an episode."""
+
+    def stop(signum: int, frame: object) -> None:
+        raise TimeoutError(f"stopped after {seconds:g} seconds: the result is not checked. Give more with --seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -2,9 +2,20 @@
 
 from textagent_gym.evaluation.demonstrations import demonstrate
 from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, play, play_until_whole
-from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, begin, digest, load, record, save
+from textagent_gym.evaluation.players import AgentMaker
+from textagent_gym.evaluation.records import (
+    EpisodeRecord,
+    Evaluation,
+    begin,
+    digest,
+    load,
+    other_versions,
+    record,
+    save,
+)
 from textagent_gym.evaluation.replay import Mismatch, replay
 from textagent_gym.evaluation.report import Row, Transcript, write_report
+from textagent_gym.evaluation.results import Result, check_suite, evaluate_suite
 from textagent_gym.evaluation.runner import check_evaluation, evaluate
 from textagent_gym.evaluation.statistics import (
     Interval,
@@ -15,26 +26,38 @@ from textagent_gym.evaluation.statistics import (
     summarize_by_type,
     wilson_interval,
 )
+from textagent_gym.evaluation.suites import SUITES, Part, Suite, suite_of
 from textagent_gym.evaluation.untrusted import spec_from_file
+from textagent_gym.evaluation.verification import Verification, load_result, verify_result
 
 __all__ = [
+    "SUITES",
+    "AgentMaker",
     "Episode",
     "EpisodeRecord",
     "Evaluation",
     "Interval",
     "Mismatch",
+    "Part",
+    "Result",
     "Row",
+    "Suite",
     "Summary",
     "Transcript",
     "Turn",
+    "Verification",
     "begin",
     "check_evaluation",
+    "check_suite",
     "count_tasks",
     "demonstrate",
     "digest",
     "evaluate",
+    "evaluate_suite",
     "load",
+    "load_result",
     "mean_interval",
+    "other_versions",
     "play",
     "play_until_whole",
     "record",
@@ -42,8 +65,10 @@ __all__ = [
     "save",
     "share_interval",
     "spec_from_file",
+    "suite_of",
     "summarize",
     "summarize_by_type",
+    "verify_result",
     "wilson_interval",
     "write_report",
 ]

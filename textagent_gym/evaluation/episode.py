@@ -10,7 +10,7 @@ import gymnasium
 
 from textagent_gym.agents import Agent
 from textagent_gym.core import TextEnv
-from textagent_gym.errors import InvalidOptionError, WorldBrokenError
+from textagent_gym.errors import AgentError, InvalidOptionError, WorldBrokenError
 
 MOST_REPEATS = 3
 """Times that an episode is played again after its world has broken: what breaks four times breaks always."""
@@ -44,8 +44,9 @@ class Episode:
         info: `info` of the last step, or of the reset if there was none.
         terminated: whether the world ended, solved or lost.
         truncated: whether the turn budget ran out, or the world broke.
-        stopped: whether the agent could not continue while the world had not ended.
+        stopped: reason why the agent could not continue while the world had not ended, in a word; "" if it could.
         seconds: time that the episode took.
+        tokens: number of tokens that the agent's model wrote; `None` if they were not counted.
     """
 
     beginning: dict[str, Any]
@@ -54,12 +55,13 @@ class Episode:
     info: dict[str, Any]
     terminated: bool
     truncated: bool
-    stopped: bool
+    stopped: str
     seconds: float
+    tokens: int | None = None
 
     @property
     def broken(self) -> str:
-        """Why the world broke; "" if it did not."""
+        """Why the world broke, or the agent could not answer; "" if neither happened."""
         return str(self.info.get("broken", ""))
 
     @property
@@ -76,6 +78,16 @@ class Episode:
     def observations(self) -> tuple[Any, ...]:
         """Every observation, the last one included."""
         return (*(turn.observation for turn in self.turns), self.last_observation)
+
+    @property
+    def conversation(self) -> list[dict[str, Any]]:
+        """Everything that was said: the instructions as system, unless the first observation holds them, observations
+        as user and actions as assistant, in turn; the last observation ends it."""
+        instructions = str(self.beginning.get("instructions", ""))
+        shown = self.observations[0]
+        hidden = instructions and not (isinstance(shown, str) and instructions in shown)
+        system = [{"role": "system", "content": instructions}] if hidden else []
+        return [*system, *self.messages, {"role": "user", "content": self.last_observation}]
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -102,27 +114,47 @@ def play(
         seed: seed of the reset and of the agent.
 
     Returns:
-        the episode. A world that cannot even be reset is one without turns that says why it broke.
+        the episode. A world that cannot even be reset is one without turns that says why it broke; what the agent
+        could not answer (`AgentError`) breaks the episode too, and is no action.
     """
     started = time.perf_counter()
     try:
         observation, info = env.reset(seed=seed, options=options)
     except WorldBrokenError as error:
         seconds = time.perf_counter() - started
-        return Episode({}, (), "", {"broken": str(error) or type(error).__name__}, False, True, False, seconds)
+        return Episode({}, (), "", {"broken": _reason(error)}, False, True, "", seconds)
     agent.reset(seed)
     beginning, turns = info, []
-    terminated = truncated = stopped = False
+    terminated = truncated = False
+    stopped = ""
     while not (terminated or truncated):
-        action = agent.act(observation, info)
+        try:
+            action = agent.act(observation, info)
+        except AgentError as error:
+            info, truncated = {**info, "broken": _reason(error), "success": False}, True
+            break
         if action is None:
-            stopped = True
+            stopped = getattr(agent, "stop_reason", "") or "context"
             break
         read = observation
         observation, reward, terminated, truncated, info = env.step(action)
         turns.append(Turn(read, action, float(reward), bool(info.get("valid_action", True))))
     seconds = time.perf_counter() - started
-    return Episode(beginning, tuple(turns), observation, info, bool(terminated), bool(truncated), stopped, seconds)
+    return Episode(
+        beginning,
+        tuple(turns),
+        observation,
+        info,
+        bool(terminated),
+        bool(truncated),
+        stopped,
+        seconds,
+        getattr(agent, "tokens", None),
+    )
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def play_until_whole(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import platform
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,16 @@ import gymnasium
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import Episode
-from textagent_gym.files import whole_file
+from textagent_gym.files import part_of, whole_file
 from textagent_gym.registration import world_of
 
 _ADDED = ("shaping", "invalid_action_penalty", "turn_penalty")  # Arguments of `TextEnv` that add to rewards.
-FORMAT = "textagent-gym evaluation 2"
+FORMAT = "textagent-gym evaluation 3"
+LONGEST_LINE = 2**24
+"""Bytes of a line that is read: an episode of 50 turns with answers of 300 kilobytes."""
+LARGEST_FILE = 2**28
+"""Bytes of a file that is read, once it is decompressed: what fits into the memory of a small machine."""
+_SEAL = "sha256"  # Key of the last line.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,7 @@ class Evaluation:
         episodes: records of the episodes, task by task.
         versions: versions of Python and of the packages that decide what happens in an episode.
         details: further facts about the agent: model, revision, prompt, sampling.
+        sealed: whether the file that it was read from is as it was written.
     """
 
     agent: str
@@ -97,6 +105,7 @@ class Evaluation:
     episodes: tuple[EpisodeRecord, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
+    sealed: bool = field(default=True, compare=False)
 
     @property
     def env(self) -> str:
@@ -183,9 +192,10 @@ def record(episode: Episode, seed: int) -> EpisodeRecord:
         score=None if score is None else float(score),
         complexity=None if complexity is None else complexity.to_dict(),
         broken=episode.broken,
-        stopped="context" if episode.stopped else "",
+        stopped=episode.stopped,
         observations=digest(episode.observations),
         seconds=round(episode.seconds, 3),
+        tokens=episode.tokens,
     )
 
 
@@ -201,11 +211,16 @@ def digest(observations: Iterable[Any]) -> str:
     return text.hexdigest()
 
 
+def packages_of(env_id: str) -> tuple[str, ...]:
+    """Packages whose versions decide what happens in an episode."""
+    world = world_of(env_id)
+    return ("textagent-gym", "gymnasium", *(world.packages if world is not None else ()))
+
+
 def versions(env_id: str) -> dict[str, str]:
     """Versions of Python, of this suite and of the packages that a world's table entry names."""
     known = {"python": platform.python_version()}
-    world = world_of(env_id)
-    for package in ("textagent-gym", "gymnasium", *(world.packages if world is not None else ())):
+    for package in packages_of(env_id):
         try:
             known[package] = version(package)
         except PackageNotFoundError:
@@ -213,17 +228,53 @@ def versions(env_id: str) -> dict[str, str]:
     return known
 
 
+def other_versions(evaluation: Evaluation) -> list[str]:
+    """Sentences about packages whose versions are not those of a file."""
+    here = versions(evaluation.env)
+    return [
+        f"Made with {package} {there}; here is {here.get(package)}."
+        for package, there in evaluation.versions.items()
+        if here.get(package) != there and package != "python"
+    ]
+
+
 def save(evaluation: Evaluation, path: str | Path) -> None:
-    """Write a result file: a header line and one line per episode, as JSON. It appears as a whole or not at all."""
+    """Write a result file: a header, one line per episode and a seal, as JSON. It appears as a whole or not at all.
+
+    The seal is the SHA-256 of all lines before it, so that whatever is changed later by somebody who does not write the
+    seal anew is noticed, also what no replay can check, such as seconds.
+    """
+    seal = hashlib.sha256()
     with whole_file(Path(path)) as file:
-        file.write(header(evaluation) + "\n")
-        for episode in evaluation.episodes:
-            file.write(line(episode) + "\n")
+        for text in (header(evaluation), *map(line, evaluation.episodes)):
+            file.write(text + "\n")
+            seal.update(text.encode() + b"\n")
+        file.write(json.dumps({_SEAL: seal.hexdigest()}) + "\n")
+
+
+def conversations_of(path: str | Path) -> Path:
+    """Where the conversations of a result file are.
+
+    >>> conversations_of("results/mine/rooms.jsonl").as_posix()
+    'results/mine/rooms.conversations.jsonl.gz'
+    """
+    path = Path(path)
+    return path.with_name(f"{path.name.removesuffix('.jsonl')}.conversations.jsonl.gz")
+
+
+def save_conversations(path: Path, conversations: Iterable[Sequence[dict[str, Any]]]) -> None:
+    """Write everything that was said beside a result file: one line per episode, as JSON, compressed."""
+    target = conversations_of(path)
+    # No time and no name of a file is in it: equal conversations give equal bytes.
+    with open(part_of(target), "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+        for messages in conversations:
+            file.write(json.dumps(messages).encode() + b"\n")
+    part_of(target).replace(target)
 
 
 def header(evaluation: Evaluation) -> str:
     """The first line of a result file."""
-    known = {f.name: getattr(evaluation, f.name) for f in fields(evaluation) if f.name != "episodes"}
+    known = {name: getattr(evaluation, name) for name in _HEADER}
     return json.dumps({"format": FORMAT, **known}, sort_keys=True)
 
 
@@ -233,48 +284,88 @@ def line(episode: EpisodeRecord) -> str:
 
 
 def load(path: str | Path) -> Evaluation:
-    """Read a result file.
+    """Read a result file; `Evaluation.sealed` says whether its seal is whole.
 
     Raises:
-        InvalidOptionError: the file is not a result file of this format, or a line is damaged.
+        InvalidOptionError: the file is not a result file of this format, a line is damaged, or it is larger than
+            result files are.
     """
+    number, sealed, seal = 1, False, hashlib.sha256()
+    head: dict[str, Any] = {}
+    episodes: list[EpisodeRecord] = []
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidOptionError(f"{path} cannot be read: {error}") from error
-    if not lines:
-        raise InvalidOptionError(f"{path} is no result file: it is empty")
-    number = 1
-    try:
-        head = _read_header(lines[0])
-        episodes = []
-        for text in lines[1:]:
-            number += 1
-            episodes.append(read_record(_values(text)))
+        for number, text in enumerate(bounded_lines(path), start=1):
+            if sealed:
+                raise ValueError("follows the seal")
+            values = read_line(text)
+            if number == 1:
+                head = _read_header(values)
+            elif isinstance(values, dict) and _SEAL in values:
+                if values != {_SEAL: seal.hexdigest()}:
+                    break
+                sealed = True
+            else:
+                episodes.append(read_record(values))
+            seal.update(text)
     except ValueError as error:
         raise InvalidOptionError(f"{path} is no result file of {FORMAT!r}: line {number} {error}") from None
-    return Evaluation(**head, episodes=tuple(episodes))
+    if not head:
+        raise InvalidOptionError(f"{path} is no result file: it is empty")
+    return Evaluation(**head, episodes=tuple(episodes), sealed=sealed)
 
 
-def _values(text: str) -> Any:
+def bounded_lines(path: str | Path) -> Iterator[bytes]:
+    """Lines of a file that somebody else made, plain or compressed (.gz), with their ends.
+
+    Raises:
+        InvalidOptionError: it is no plain file, cannot be read, or is larger than `LARGEST_FILE` or `LONGEST_LINE`.
+    """
+    path, size = Path(path), 0
+    try:
+        if not path.is_file():
+            raise InvalidOptionError(f"{path} cannot be read: it is no file")
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+            while text := file.readline(LONGEST_LINE + 1):
+                size += len(text)
+                if len(text) > LONGEST_LINE or size > LARGEST_FILE:
+                    raise InvalidOptionError(
+                        f"{path} is larger than result files are: at most {LONGEST_LINE} bytes per line, "
+                        f"{LARGEST_FILE} in all"
+                    )
+                yield text
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidOptionError(f"{path} cannot be read: {error}") from error
+
+
+def read_line(text: bytes) -> Any:
     """What a line holds.
 
     Raises:
-        ValueError: it is not JSON.
+        ValueError: it is not JSON, or names something twice, which programs read differently.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
+    except KeyError as error:
+        raise ValueError(f"names {error.args[0]!r:.100} twice") from None
     except (ValueError, RecursionError):
         raise ValueError("is cut off or damaged") from None
 
 
-def _read_header(text: str) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise KeyError(name)
+        values[name] = value
+    return values
+
+
+def _read_header(head: Any) -> dict[str, Any]:
     """The fields of an evaluation, but for its episodes.
 
     Raises:
-        ValueError: the line does not hold them.
+        ValueError: the values of the first line do not hold them.
     """
-    head = _values(text)
     if not isinstance(head, dict) or head.pop("format", None) != FORMAT:
         raise ValueError("does not name this format")
     _check(head, _HEADER)

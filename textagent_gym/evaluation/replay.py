@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
+from textagent_gym.agents import Agent, make_agent
 from textagent_gym.errors import TextAgentError
-from textagent_gym.evaluation.episode import Episode, play_until_whole
-from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, record
+from textagent_gym.evaluation.episode import Episode, base_of, play_until_whole
+from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, digest, line, packages_of, record
 from textagent_gym.evaluation.untrusted import spec_from_file
 
 
@@ -23,46 +25,72 @@ class Mismatch:
         episode: position of the episode in the file, from 0; `None` for the file as a whole.
         task: id of its task; "" for the file as a whole.
         what: description of the difference, in words.
+        file: name of the file, in a result of several.
     """
 
     episode: int | None
     task: str
     what: str
+    file: str = ""
+
+
+CHECKED_AGENTS = ("random", "admissible-random", "oracle", "expert")
+"""Agents that act equally wherever they play, so that whoever claims to be one can be checked."""
 
 
 class _Recorded:
-    """Does what was recorded, and stops where the record ends."""
+    """Does what was recorded, and stops where the record ends.
+
+    Args:
+        actions: recorded actions.
+        claimed: agent that is said to have acted; `None` where that cannot be checked.
+    """
 
     name = "recorded"
 
-    def __init__(self, actions: tuple[str, ...]) -> None:
+    def __init__(self, actions: tuple[str, ...], claimed: Agent | None) -> None:
         self._actions = actions
+        self._claimed = claimed
         self._next = 0
+        self.difference = ""
 
     def reset(self, seed: int) -> None:
         """Begin with the first action again."""
         self._next = 0
+        self.difference = ""
+        if self._claimed is not None:
+            self._claimed.reset(seed)
 
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
         """The next recorded action."""
-        if self._next == len(self._actions):
-            return None
+        action = self._actions[self._next] if self._next < len(self._actions) else None
         self._next += 1
-        return self._actions[self._next - 1]
+        if self._claimed is not None and not self.difference:
+            own = self._claimed.act(observation, info)
+            if own != action:
+                name, recorded = self._claimed.name, "nothing" if action is None else repr(action)
+                self.difference = f"action {self._next} of the agent {name!r} is {own!r}, and {recorded} is recorded"
+        return action
 
 
 def replay(
-    evaluation: Evaluation, progress: Callable[[int], None] | None = None, *, spec: EnvSpec | None = None
+    evaluation: Evaluation,
+    progress: Callable[[int], None] | None = None,
+    *,
+    spec: EnvSpec | None = None,
+    conversations: Iterator[Any] | None = None,
 ) -> list[Mismatch]:
     """Play every recorded action again and compare; an empty list says that the file is right.
 
-    Every task must be there, in the order of the split, as often as the header says. Who acted, `seconds` and `tokens`
-    cannot be checked; nor can an episode whose world broke, which counts neither as won nor as lost.
+    Every task must be there, in the order of the split, as often as the header says. Agents of this suite that act
+    equally everywhere (`CHECKED_AGENTS`) are asked what they would do; nobody else's name can be checked, nor `seconds`
+    and `tokens`, nor an episode whose world broke, which counts neither as won nor as lost.
 
     Args:
         evaluation: file to check.
         progress: called with the number of episodes checked so far.
         spec: environment to play in; by default the file's own, as far as it is safe to make (see `spec_from_file`).
+        conversations: what is said to have been said in each episode, as JSON values; `None` for no check.
 
     Raises:
         InvalidOptionError: the environment cannot be made, or should not be for a file of somebody else.
@@ -70,16 +98,21 @@ def replay(
     if spec is None:
         spec, _ = spec_from_file(evaluation.spec)
     env: gymnasium.Env[str, str] = gymnasium.make(spec)
-    mismatches = [Mismatch(None, "", what) for what in _gaps(evaluation, str(getattr(env.unwrapped, "split", "")))]
+    mismatches = [Mismatch(None, "", what) for what in _gaps(evaluation, env)]
+    texts = not spec.nondeterministic
+    claimed = evaluation.agent if texts and evaluation.agent in CHECKED_AGENTS else ""
     try:
         for number, expected in enumerate(evaluation.episodes):
             index, repeat = divmod(number, max(1, evaluation.repeats))
-            if expected.broken:
-                what = ""
-            elif expected.seed != evaluation.seed + repeat:
+            conversation = None if conversations is None else next(conversations, "")
+            if expected.seed != evaluation.seed + repeat:
                 what = f"its seed is {expected.seed}, not {evaluation.seed + repeat}"
+            elif expected.broken:
+                what = _difference_of_broken(env, expected, index)
             else:
-                what = _difference(env, expected, index, compare_texts=not spec.nondeterministic)
+                what = _difference(env, expected, index, claimed, conversation, compare_texts=texts)
+            if not what and conversation is not None and not _is_conversation(conversation):
+                what = "its conversation is none"
             if what:
                 mismatches.append(Mismatch(number, expected.task, what))
             if progress is not None:
@@ -89,34 +122,90 @@ def replay(
     return mismatches
 
 
-def _gaps(evaluation: Evaluation, split: str) -> list[str]:
+def _gaps(evaluation: Evaluation, env: gymnasium.Env[str, str]) -> list[str]:
     """What is wrong with the file as a whole."""
     gaps = []
     asked = evaluation.tasks * evaluation.repeats
+    split = str(getattr(env.unwrapped, "split", ""))
+    if not evaluation.sealed:
+        gaps.append("it has been changed or cut since it was written: its last line does not fit the others")
     if evaluation.tasks < 1 or evaluation.repeats < 1:
         gaps.append(f"{evaluation.tasks} tasks with {evaluation.repeats} episodes each are no evaluation")
     elif len(evaluation.episodes) != asked:
         gaps.append(f"{len(evaluation.episodes)} episodes are recorded, and {asked} were asked for")
     if evaluation.split != split:
         gaps.append(f"split {evaluation.split!r} is recorded, and the environment plays {split!r}")
+    if evaluation.agent in CHECKED_AGENTS and evaluation.details:
+        gaps.append(f"the agent {evaluation.agent!r} has no details, and some are recorded")
+    strange = sorted(set(evaluation.versions) - {"python", *packages_of(evaluation.env)})
+    if strange or not all(isinstance(version, str) for version in evaluation.versions.values()):
+        gaps.append(f"versions are recorded of what decides nothing here: {', '.join(strange)}")
     return gaps
 
 
-def _difference(env: gymnasium.Env[str, str], expected: EpisodeRecord, index: int, *, compare_texts: bool) -> str:
+def _difference_of_broken(env: gymnasium.Env[str, str], expected: EpisodeRecord, index: int) -> str:
+    """What cannot be so in the record of an episode whose world broke, in words; empty if nothing."""
+    base = base_of(env)
+    try:
+        task = base.tasks.task(base.split, index).id
+    except TextAgentError as error:
+        return f"it cannot be played: {error}"
+    if expected.task != task:
+        return f"task is {task!r}, and {expected.task!r} is recorded"
+    if expected.success or expected.terminated or not expected.truncated:
+        return "an episode whose world broke is truncated, neither terminated nor a success"
+    return ""
+
+
+def _difference(
+    env: gymnasium.Env[str, str],
+    expected: EpisodeRecord,
+    index: int,
+    claimed: str,
+    conversation: Any,
+    *,
+    compare_texts: bool,
+) -> str:
     """What went otherwise, in words; empty if nothing did."""
     if len(expected.actions) != len(expected.rewards) or not (expected.actions or expected.stopped):
         return f"{len(expected.actions)} actions but {len(expected.rewards)} rewards are recorded"
-    agent = _Recorded(expected.actions)
     try:
+        agent = _Recorded(expected.actions, make_agent(claimed, env) if claimed else None)
         episode = play_until_whole(env, agent, options={"task_index": index}, seed=expected.seed)
     except (TextAgentError, gymnasium.error.Error) as error:
         return f"it cannot be played: {error}"
     if episode.broken:
         return f"it could not be checked: {episode.broken}"
-    return _difference_of(episode, expected, compare_texts=compare_texts)
+    what = _difference_of(episode, expected, claimed, compare_texts=compare_texts) or agent.difference
+    if what or conversation is None:
+        return what
+    if compare_texts:
+        same = json.dumps(conversation) == json.dumps(episode.conversation)
+    else:
+        same = _is_conversation(conversation) and _says(conversation, expected)
+    return "" if same else "its conversation is not what was said"
 
 
-def _difference_of(episode: Episode, expected: EpisodeRecord, *, compare_texts: bool) -> str:
+def _is_conversation(messages: Any) -> bool:
+    """Whether JSON values are messages."""
+    return isinstance(messages, list) and all(
+        isinstance(message, dict)
+        and set(message) == {"role", "content"}
+        and message["role"] in ("system", "user", "assistant")
+        and isinstance(message["content"], str)
+        for message in messages
+    )
+
+
+def _says(conversation: list[dict[str, str]], expected: EpisodeRecord) -> bool:
+    """Whether a conversation holds the actions and the observations of a record."""
+    texts: dict[str, list[str]] = {"system": [], "user": [], "assistant": []}
+    for message in conversation:
+        texts[message["role"]].append(message["content"])
+    return tuple(texts["assistant"]) == expected.actions and digest(texts["user"]) == expected.observations
+
+
+def _difference_of(episode: Episode, expected: EpisodeRecord, agent: str, *, compare_texts: bool) -> str:
     """What an episode has that its record has not, in words."""
     now = record(episode, expected.seed)
     for turn, (reward, recorded) in enumerate(zip(now.rewards, expected.rewards, strict=False), start=1):
@@ -141,4 +230,8 @@ def _difference_of(episode: Episode, expected: EpisodeRecord, *, compare_texts: 
             return f"{name} of the complexity is {here}, and {there} is recorded"
     if compare_texts and expected.observations != now.observations:
         return "the agent read something else than is recorded"
+    names = ["seconds", *(() if agent else ("stopped", "tokens")), *(() if compare_texts else ("observations",))]
+    unchecked = {name: getattr(expected, name) for name in names}
+    if line(replace(now, **unchecked)) != line(expected):
+        return "it is written otherwise than what happened"
     return ""

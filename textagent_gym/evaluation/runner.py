@@ -12,9 +12,10 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from textagent_gym.agents import Agent, make_agent
+from textagent_gym.agents import Agent
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation.episode import count_tasks, play_until_whole
+from textagent_gym.evaluation.episode import base_of, count_tasks
+from textagent_gym.evaluation.players import AgentMaker, Job, Played, Players, make_player, play_job
 from textagent_gym.evaluation.records import (
     EpisodeRecord,
     Evaluation,
@@ -23,22 +24,25 @@ from textagent_gym.evaluation.records import (
     line,
     load,
     read_record,
-    record,
     save,
+    save_conversations,
 )
 from textagent_gym.files import part_of, write_whole
 
 
 def evaluate(
     env: str | EnvSpec | gymnasium.Env[str, str],
-    agent: str | Callable[[gymnasium.Env[str, str]], Agent],
+    agent: AgentMaker,
     *,
     tasks: int = 100,
     episodes: int = 1,
     seed: int = 0,
     kwargs: dict[str, Any] | None = None,
     path: str | Path | None = None,
+    workers: int = 1,
+    conversations: bool = False,
     progress: Callable[[int], None] | None = None,
+    ended: Callable[[EpisodeRecord], None] | None = None,
 ) -> Evaluation:
     """Play the first tasks of a split.
 
@@ -54,7 +58,12 @@ def evaluate(
         path: result file. Episodes are added to `<path>.part` as they end, and a run that was stopped takes them from
             there; the file itself appears when the run is complete. A complete file of the same evaluation is returned
             as it is.
+        workers: number of episodes that are played at once; the result is the same for every number. With more than
+            one, they are played in processes (see `players.Players`), and a script must guard its main part by
+            `if __name__ == "__main__":`.
+        conversations: whether everything that was said is kept beside `path`, compressed (`conversations_of(path)`).
         progress: called with the number of episodes finished so far, those of an earlier run included.
+        ended: called with the record of each of them.
 
     Returns:
         the evaluation. An episode whose world broke four times in a row says so in `broken`.
@@ -63,6 +72,8 @@ def evaluate(
         InvalidOptionError: the environment is not a `TextEnv`, the agent cannot play it, or `path` holds another
             evaluation.
     """
+    if workers < 1:
+        raise InvalidOptionError(f"workers must be at least 1, got {workers}")
     with ExitStack() as stack:
         if isinstance(env, gymnasium.Env):
             if kwargs:
@@ -72,35 +83,70 @@ def evaluate(
             played = stack.enter_context(closing(gymnasium.make(env, **(kwargs or {}))))
         player, empty = _begun(played, agent, tasks, episodes, seed)
         target = None if path is None else Path(path)
-        complete = _complete(target, empty)
-        records = _resumed(target, empty)
-        if complete is not None:
-            return complete
-        keys = [(index, repeat) for index in range(empty.tasks) for repeat in range(episodes)]
-        for done, (index, repeat) in enumerate(keys, start=1):
-            if (index, repeat) not in records:
-                episode = play_until_whole(played, player, options={"task_index": index}, seed=seed + repeat)
-                records[index, repeat] = record(episode, seed + repeat)
-                if target is not None:
-                    with open(part_of(target), "a", encoding="utf-8") as file:
-                        file.write(_keyed(index, repeat, records[index, repeat]))
+        done = 0
+
+        def report(episode: EpisodeRecord) -> None:
+            nonlocal done
+            done += 1
+            if ended is not None:
+                ended(episode)
             if progress is not None:
                 progress(done)
-        evaluation = replace(empty, episodes=tuple(records[key] for key in keys))
+
+        complete = _complete(target, empty)
+        if complete is not None:
+            for episode in complete.episodes:
+                report(episode)
+            return complete
+        outcomes = _resumed(target, empty, conversations)
+        keys = [(index, repeat) for index in range(empty.tasks) for repeat in range(episodes)]
+        missing = [key for key in keys if key not in outcomes]
+        for key in keys:
+            if key in outcomes:
+                report(outcomes[key].record)
+        jobs = [Job(_spec(played), index, seed + repeat, conversations) for index, repeat in missing]
+        results: Iterator[tuple[int, Played | None]]
+        if workers == 1:
+            results = ((number, play_job(played, player, job)) for number, job in enumerate(jobs))
+        else:
+            results = stack.enter_context(Players(agent, workers)).play(jobs)
+        for number, result in results:
+            outcome = result or _lost(played, jobs[number])
+            outcomes[missing[number]] = outcome
+            if target is not None:
+                with open(part_of(target), "a", encoding="utf-8") as file:
+                    file.write(_keyed(missing[number], outcome))
+            report(outcome.record)
+        evaluation = replace(empty, episodes=tuple(outcomes[key].record for key in keys))
         if target is not None:
+            if conversations:
+                save_conversations(target, [outcomes[key].conversation for key in keys])
             save(evaluation, target)
             part_of(target).unlink(missing_ok=True)
         return evaluation
 
 
+def _spec(env: gymnasium.Env[str, str]) -> EnvSpec:
+    assert env.spec is not None  # `begin` has refused an environment without one.
+    return env.spec
+
+
+def _lost(env: gymnasium.Env[str, str], job: Job) -> Played:
+    """An episode that nobody could play to its end."""
+    base = base_of(env)
+    task = base.tasks.task(base.split, job.index)
+    broken = "the process that played it died"
+    return Played(EpisodeRecord(task.id, job.seed, (), (), False, False, True, broken=broken), [])
+
+
 def check_evaluation(
     env: gymnasium.Env[str, str],
-    agent: str | Callable[[gymnasium.Env[str, str]], Agent],
+    agent: AgentMaker,
     *,
     tasks: int,
     episodes: int,
     seed: int,
-    path: Path | None,
+    path: str | Path | None,
 ) -> None:
     """Find out before any task is made what `evaluate` refuses; see there for the arguments.
 
@@ -108,13 +154,14 @@ def check_evaluation(
         InvalidOptionError: the agent cannot play the environment, or `path` holds another evaluation.
     """
     _, empty = _begun(env, agent, tasks, episodes, seed)
-    if _complete(path, empty) is None:
-        _kept(path, empty)
+    target = None if path is None else Path(path)
+    if _complete(target, empty) is None:
+        _kept(target, empty)
 
 
 def _begun(
     env: gymnasium.Env[str, str],
-    agent: str | Callable[[gymnasium.Env[str, str]], Agent],
+    agent: AgentMaker,
     tasks: int,
     episodes: int,
     seed: int,
@@ -124,7 +171,7 @@ def _begun(
         raise InvalidOptionError(f"tasks and episodes must be at least 1, got {tasks} and {episodes}")
     if seed < 0:
         raise InvalidOptionError(f"seed must be at least 0, got {seed}")
-    player = make_agent(agent, env) if isinstance(agent, str) else agent(env)
+    player = make_player(agent, env)
     name = getattr(player, "name", type(player).__name__)
     details = getattr(player, "details", None)
     return player, begin(env, name, tasks=count_tasks(env, tasks), repeats=episodes, seed=seed, details=details)
@@ -146,16 +193,16 @@ def _complete(target: Path | None, empty: Evaluation) -> Evaluation | None:
     return evaluation
 
 
-def _resumed(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], EpisodeRecord]:
+def _resumed(target: Path | None, empty: Evaluation, conversations: bool) -> dict[tuple[int, int], Played]:
     """The episodes of an earlier run of the same evaluation; its file is mended, or begun."""
-    if target is None or target.exists():
+    if target is None:
         return {}
-    part, records = part_of(target), _kept(target, empty)
-    write_whole(part, header(empty) + "\n" + "".join(_keyed(*key, kept) for key, kept in records.items()))
-    return records
+    kept = {key: played for key, played in _kept(target, empty).items() if played.conversation or not conversations}
+    write_whole(part_of(target), header(empty) + "\n" + "".join(_keyed(key, played) for key, played in kept.items()))
+    return kept
 
 
-def _kept(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], EpisodeRecord]:
+def _kept(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], Played]:
     """The episodes in the file of an unfinished run.
 
     Raises:
@@ -182,18 +229,19 @@ def _check_same(path: Path, head: str, empty: Evaluation) -> None:
     raise InvalidOptionError(f"{path} holds another evaluation (different: {names}); delete it or choose another file")
 
 
-def _keyed(index: int, repeat: int, episode: EpisodeRecord) -> str:
+def _keyed(key: tuple[int, int], played: Played) -> str:
     """The line of an episode in the file of an unfinished run."""
-    return json.dumps({"key": [index, repeat], "episode": json.loads(line(episode))}) + "\n"
+    values = {"key": list(key), "episode": json.loads(line(played.record)), "conversation": played.conversation}
+    return json.dumps(values) + "\n"
 
 
-def _read(lines: Sequence[str]) -> Iterator[tuple[tuple[int, int], EpisodeRecord]]:
+def _read(lines: Sequence[str]) -> Iterator[tuple[tuple[int, int], Played]]:
     for text in lines:
         try:
             data = json.loads(text)
             index, repeat = data["key"]
-            episode = read_record(data["episode"])
+            played = Played(read_record(data["episode"]), list(data["conversation"]))
         except (ValueError, TypeError, KeyError):
             continue  # A line cut by a kill; its episode is played again.
-        if not episode.broken:  # What broke is tried again.
-            yield (index, repeat), episode
+        if not played.record.broken:  # What broke is tried again.
+            yield (index, repeat), played

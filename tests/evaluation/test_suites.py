@@ -1,0 +1,337 @@
+"""Suites, and playing them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+from tests.cli.program import run
+from tests.evaluation.results import LIGHTS, SUITE, paths
+from textagent_gym.agents import make_agent
+from textagent_gym.errors import AgentError, InvalidOptionError
+from textagent_gym.evaluation import (
+    SUITES,
+    EpisodeRecord,
+    Part,
+    Suite,
+    evaluate,
+    evaluate_suite,
+    load,
+    load_result,
+    suite_of,
+    summarize,
+    verify_result,
+)
+from textagent_gym.evaluation.episode import MOST_REPEATS
+from textagent_gym.registration import REGISTRATIONS
+
+DIGESTS = {
+    "textworld-quick-v1": "66947259dc682c9a",
+    "textworld-core-v1": "633b61008f3213e5",
+    "textworld-state-size-v1": "3b657826c053b1c1",
+    "textworld-action-size-v1": "6bc1b552e1882954",
+    "textworld-solution-length-v1": "4f642166977e1653",
+    "textworld-harder-v1": "fecdc0a6801a4654",
+    "alfworld-quick-v1": "384c2246083e6105",
+    "alfworld-core-v1": "43591534049a511b",
+    "alfworld-official-v1": "1716de96e4b5d02f",
+    "alfworld-state-size-v1": "17a4934944fe15fe",
+    "alfworld-action-size-v1": "46afe11354fe1451",
+    "alfworld-solution-length-v1": "04cba3a39e9f2225",
+    "alfworld-harder-v1": "24a275ef161e7b20",
+    "swe-core-v1": "a4d0f0576dd2135d",
+}
+"""Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""
+
+
+@pytest.fixture(autouse=True)
+def _suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+
+
+def test_a_published_suite_never_changes() -> None:
+    assert {name: suite.digest[:16] for name, suite in SUITES.items() if name != SUITE.name} == DIGESTS
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Part)])
+def test_whatever_decides_what_is_played_is_in_the_digest(field: str) -> None:
+    other: dict[str, Any] = {"kwargs": {"switches": 2}, "max_turns": 7, "tasks": 9, "episodes": 9, "seed": 9}
+    part = dataclasses.replace(SUITE.parts[0], **{field: other.get(field, "other")})
+    assert dataclasses.replace(SUITE, parts=(part, *SUITE.parts[1:])).digest != SUITE.digest
+    assert dataclasses.replace(SUITE, name="lights-test-v2").digest != SUITE.digest
+
+
+def test_suites_play_worlds_that_exist_for_as_many_turns_as_they_say() -> None:
+    ids = {registration.id for registration in REGISTRATIONS} | {LIGHTS}
+    for suite in SUITES.values():
+        assert len({part.name for part in suite.parts}) == len(suite.parts)
+        for part in suite.parts:
+            assert part.env in ids
+            if "official" not in part.env:  # Its data are not everywhere.
+                env = part.make()
+                assert env.unwrapped.split == part.split != "train"  # type: ignore[attr-defined]
+                size = env.unwrapped.tasks.size(part.split)  # type: ignore[attr-defined]
+                assert size is None or size >= part.tasks
+
+
+def test_an_unknown_suite_names_the_closest() -> None:
+    with pytest.raises(InvalidOptionError, match="Did you mean: alfworld-quick-v1"):
+        suite_of("alfworld-quick")
+
+
+def test_the_result_of_a_suite_is_a_folder(tmp_path: Path) -> None:
+    result = evaluate_suite(SUITE, "oracle", tmp_path / "r")
+    assert {path.name for path in (tmp_path / "r").iterdir()} == {
+        *("result.json", "summary.json", "four.jsonl", "four.conversations.jsonl.gz"),
+        *("three.jsonl", "three.conversations.jsonl.gz"),
+    }
+    assert len(result.episodes) == SUITE.episodes == 11
+    assert load_result(tmp_path / "r") == result
+    numbers = json.loads((tmp_path / "r" / "summary.json").read_text())
+    assert numbers["all"]["success"][0] == numbers["parts"]["three"]["success"][0] == 1.0
+    assert numbers["all"]["asked"] == 11
+
+
+class Stop(KeyboardInterrupt):
+    pass
+
+
+def stop_after(count: int) -> Any:
+    seen: list[EpisodeRecord] = []
+
+    def ended(episode: EpisodeRecord) -> None:
+        seen.append(episode)
+        if len(seen) == count:
+            raise Stop
+
+    return ended
+
+
+@pytest.mark.parametrize("count", [1, 5, 8, 9])
+def test_a_suite_that_was_stopped_resumes(tmp_path: Path, count: int) -> None:
+    whole = evaluate_suite(SUITE, "admissible-random", tmp_path / "whole")
+    with pytest.raises(Stop):
+        evaluate_suite(SUITE, "admissible-random", tmp_path / "r", ended=stop_after(count))
+    with pytest.raises(InvalidOptionError, match="different: agent"):
+        evaluate_suite(SUITE, "oracle", tmp_path / "r")
+    seen: list[EpisodeRecord] = []
+    assert evaluate_suite(SUITE, "admissible-random", tmp_path / "r", ended=seen.append) == whole
+    assert len(seen) == 11
+    assert verify_result(tmp_path / "r").mismatches == ()
+    first, second = paths(tmp_path / "whole")[1], paths(tmp_path / "r")[1]
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_result_is_not_overwritten_and_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate_suite(SUITE, "random", tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    evaluate_suite(SUITE, "random", tmp_path)
+    with pytest.raises(InvalidOptionError, match="different: agent"):
+        evaluate_suite(SUITE, "oracle", tmp_path)
+    monkeypatch.setitem(SUITES, SUITE.name, dataclasses.replace(SUITE, parts=SUITE.parts[:1]))
+    with pytest.raises(InvalidOptionError, match="different: digest"):
+        evaluate_suite(SUITES[SUITE.name], "random", tmp_path)
+    with pytest.raises(InvalidOptionError, match="is of another lights-test-v1"):
+        verify_result(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(InvalidOptionError, match="something else"):
+        evaluate_suite(SUITE, "random", tmp_path)
+    with pytest.raises(InvalidOptionError, match="is a file"):
+        evaluate_suite(SUITE, "random", tmp_path / "mine.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_two_programs_do_not_write_one_result(tmp_path: Path) -> None:
+    def again(episode: EpisodeRecord) -> None:
+        with pytest.raises(InvalidOptionError, match="another program"):
+            evaluate_suite(SUITE, "random", tmp_path)
+
+    evaluate_suite(SUITE, "random", tmp_path, ended=again)
+
+
+def test_a_split_that_is_too_small_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    part = Part(name="few", env="textagent/SWE-v0", kwargs={"tools": "edit"}, tasks=500)
+    with pytest.raises(InvalidOptionError, match="part few has 500 tasks"):
+        evaluate_suite(Suite(name="s", summary="", parts=(part,)), "oracle", tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+class Waiting:
+    """Plays like `admissible-random`, and waits."""
+
+    name = "waiting"
+    waits = True
+    threads: set[int] = set()  # noqa: RUF012 (every test clears it)
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        self._player = make_agent("admissible-random", env)
+
+    def reset(self, seed: int) -> None:
+        self._player.reset(seed)
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | None:
+        import threading
+
+        self.threads.add(threading.get_ident())
+        time.sleep(0.001)
+        return self._player.act(observation, info)
+
+
+def without_seconds(path: Path) -> list[Any]:
+    lines = [json.loads(line) for line in path.read_text().splitlines()[:-1]]
+    return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+
+
+@pytest.mark.parametrize("agent", ["admissible-random", Waiting], ids=["processes", "threads"])
+def test_a_result_is_the_same_for_every_number_of_workers(tmp_path: Path, agent: Any) -> None:
+    Waiting.threads.clear()
+    evaluate(LIGHTS, agent, tasks=10, episodes=2, path=tmp_path / "1.jsonl", conversations=True)
+    evaluate(LIGHTS, agent, tasks=10, episodes=2, path=tmp_path / "3.jsonl", conversations=True, workers=3)
+    assert without_seconds(tmp_path / "1.jsonl") == without_seconds(tmp_path / "3.jsonl")
+    one, three = (tmp_path / f"{name}.conversations.jsonl.gz" for name in "13")
+    assert one.read_bytes() == three.read_bytes()
+    assert len(Waiting.threads) in ((0,) if agent == "admissible-random" else (3, 4))
+    with pytest.raises(InvalidOptionError, match="workers must be at least 1"):
+        evaluate(LIGHTS, agent, tasks=1, workers=0)
+
+
+class Deadly:
+    """Ends its process in the second task, as long as a file is there, which loses a line each time."""
+
+    name = "deadly"
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        self._env = env
+        self._player = make_agent("oracle", env)
+
+    def reset(self, seed: int) -> None:
+        lives = Path(os.environ["DEADLY"])
+        if self._env.unwrapped.task.index == 1 and lives.stat().st_size:  # type: ignore[attr-defined]
+            lives.write_bytes(lives.read_bytes()[1:])
+            os._exit(1)
+        self._player.reset(seed)
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | None:
+        return self._player.act(observation, info)
+
+
+@pytest.mark.parametrize(("lives", "broken"), [(2, []), (100, [1])], ids=["plays again", "gives up"])
+def test_a_process_that_dies_blames_its_own_episode_alone(
+    lives: int, broken: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lives").write_bytes(b"x" * lives)
+    monkeypatch.setenv("DEADLY", str(tmp_path / "lives"))
+    result = evaluate(LIGHTS, Deadly, tasks=4, workers=2)
+    assert [number for number, episode in enumerate(result.episodes) if episode.broken] == broken
+    assert all(episode.success for episode in result.episodes if not episode.broken)
+    assert [episode.task for episode in result.episodes] == [
+        episode.task for episode in evaluate(LIGHTS, "oracle", tasks=4).episodes
+    ]
+    assert lives - (tmp_path / "lives").stat().st_size <= MOST_REPEATS + 2
+
+
+class Unreachable:
+    """Its server answers in no episode of the second task, and elsewhere at the second attempt."""
+
+    name = "unreachable"
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        self._env = env
+        self._player = make_agent("oracle", env)
+        self._calls = 0
+        self.tokens = 0
+
+    def reset(self, seed: int) -> None:
+        self._calls += 1
+        self.tokens = 0
+        self._player.reset(seed)
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | None:
+        if self._calls % 2 or self._env.unwrapped.task.index == 1:  # type: ignore[attr-defined]
+            raise AgentError("the server does not answer")
+        self.tokens += 5
+        return self._player.act(observation, info)
+
+
+def test_an_agent_that_cannot_answer_neither_loses_nor_acts() -> None:
+    result = evaluate(LIGHTS, Unreachable, tasks=3)
+    assert [bool(episode.broken) for episode in result.episodes] == [False, True, False]
+    assert result.episodes[1].actions == ()
+    assert not result.episodes[1].success
+    assert [episode.tokens for episode in result.episodes[::2]] == [5 * result.episodes[i].turns for i in (0, 2)]
+    summary = summarize(result.episodes)
+    assert (summary.success.mean, summary.episodes, summary.broken) == (1.0, 2, 1)
+
+
+def test_what_is_broken_is_not_hidden_in_the_summary(tmp_path: Path) -> None:
+    evaluate_suite(dataclasses.replace(SUITE, parts=SUITE.parts[1:]), Unreachable, tmp_path)
+    numbers = json.loads((tmp_path / "summary.json").read_text())["all"]
+    assert (numbers["asked"], numbers["broken"], numbers["episodes"], numbers["success"][0]) == (3, 1, 2, 1.0)
+    assert numbers["success_if_broken_is_lost"] == pytest.approx(2 / 3, abs=1e-6)
+
+
+# The command line.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "say what to play: an ID, or --suite NAME"),
+        (("--suite", "alfworld-quick-v1"), "--suite needs --out FOLDER"),
+        (("--suite", "nothing-v1", "--out", "r"), "does not exist"),
+        (("ALFWorld", "--suite", "alfworld-quick-v1", "--out", "r"), "leave out the ID"),
+        (("--suite", "alfworld-quick-v1", "--tasks", "3", "--seed", "1", "--out", "r"), "leave out --tasks, --seed"),
+        (("--suite", "alfworld-quick-v1", "--agent", "human", "--workers", "2", "--out", "r"), "one episode at a time"),
+    ],
+)
+def test_a_suite_fixes_what_is_played(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = run("eval", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def kill_when_begun(process: subprocess.Popen[str], part: Path) -> None:
+    deadline = time.monotonic() + 120
+    while (not part.exists() or part.stat().st_size < 5_000) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+
+
+def test_a_quick_suite_is_played_killed_resumed_and_verified(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    assert "alfworld-quick-v1" in run("suites").stdout
+    arguments = ("eval", "--suite", "alfworld-quick-v1", "--agent", "expert", "--out", str(folder))
+    program = [sys.executable, "-m", "textagent_gym", *arguments]
+    kill_when_begun(
+        subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True),
+        folder / "rooms.jsonl.part",
+    )
+    done = run(*arguments, "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    assert "1.000" in done.stdout
+    assert len(load(folder / "rooms.jsonl").episodes) == 20
+    verified = run("verify", str(folder))
+    assert verified.returncode == 0, verified.stdout
+    assert "All 20 episodes happened as recorded" in verified.stdout
+    text = (folder / "result.json").read_text()
+    (folder / "result.json").write_text(text.replace("expert", "oracle"))
+    forged = run("verify", str(folder))
+    assert forged.returncode == 1
+    assert "is recorded" in forged.stdout
+    assert "Traceback" not in forged.stderr

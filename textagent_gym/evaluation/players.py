@@ -1,0 +1,135 @@
+"""Several episodes at once: in processes where worlds compute, in threads where agents wait."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+
+from textagent_gym.agents import Agent, make_agent
+from textagent_gym.evaluation.episode import MOST_REPEATS, play_until_whole
+from textagent_gym.evaluation.records import EpisodeRecord, record
+from textagent_gym.processes import worker_processes
+
+AgentMaker = str | Callable[[gymnasium.Env[str, str]], Agent]
+"""A name out of `AGENTS`, or a function that makes an agent for an environment.
+
+Its attribute `waits` says that its agents wait more than they compute, such as for a server.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An episode to play.
+
+    Attributes:
+        spec: environment.
+        index: position of the task in the split.
+        seed: seed of the reset and of the agent.
+        conversation: whether what was said is returned.
+    """
+
+    spec: EnvSpec
+    index: int
+    seed: int
+    conversation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """An episode that was played: its record, and what was said, which is empty unless it was asked for."""
+
+    record: EpisodeRecord
+    conversation: list[dict[str, Any]]
+
+
+def make_player(agent: AgentMaker, env: gymnasium.Env[str, str]) -> Agent:
+    """The agent for an environment."""
+    return make_agent(agent, env) if isinstance(agent, str) else agent(env)
+
+
+def play_job(env: gymnasium.Env[str, str], player: Agent, job: Job) -> Played:
+    """Play an episode, again where its world breaks."""
+    episode = play_until_whole(env, player, options={"task_index": job.index}, seed=job.seed)
+    return Played(record(episode, job.seed), episode.conversation if job.conversation else [])
+
+
+class Players:
+    """Plays episodes with several agents of one kind, each in an environment of its own.
+
+    Args:
+        agent: maker of the agents. For processes it must pickle.
+        workers: number of agents. They are threads if the maker says that agents wait, and processes otherwise.
+    """
+
+    def __init__(self, agent: AgentMaker, workers: int) -> None:
+        self._agent = agent
+        self._workers = workers
+        self._waits = bool(getattr(agent, "waits", False))
+        self._executor = self._start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._executor.shutdown(wait=error is None, cancel_futures=True)
+        close = getattr(self._agent, "close", None)
+        if close is not None:  # Agents that wait for a server stop waiting.
+            close()
+
+    def play(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Played | None]]:
+        """Play episodes; yields the position of each among the jobs, as they end.
+
+        `None` is an episode whose process has died four times: it is played alone after the first time, so that its
+        neighbours are not blamed.
+        """
+        waiting, suspects = deque(enumerate(jobs)), deque[tuple[int, Job]]()
+        running: dict[Future[Played], tuple[int, Job]] = {}
+        deaths: Counter[int] = Counter()
+        while waiting or suspects or running:
+            try:
+                while (suspects and not running) or (not suspects and waiting and len(running) < 2 * self._workers):
+                    queue = suspects or waiting
+                    future = self._executor.submit(_play, self._agent, queue[0][1])
+                    running[future] = queue.popleft()
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    played = future.result()
+                    number, _ = running.pop(future)
+                    yield number, played
+            except BrokenExecutor:
+                alone, lost = len(running) == 1, list(running.values())
+                running.clear()
+                self._executor = self._start()
+                for number, job in lost:
+                    deaths[number] += alone
+                    if deaths[number] > MOST_REPEATS:
+                        yield number, None
+                    else:
+                        suspects.append((number, job))
+
+    def _start(self) -> Executor:
+        return ThreadPoolExecutor(self._workers) if self._waits else worker_processes(self._workers)
+
+
+_seat = threading.local()
+"""Environment and agent of a thread, kept while the same ones are asked for."""
+
+
+def _play(agent: AgentMaker, job: Job) -> Played:
+    """In a worker: play an episode."""
+    if getattr(_seat, "made_for", None) != (agent, job.spec):
+        if hasattr(_seat, "env"):
+            _seat.env.close()
+        _seat.env = gymnasium.make(job.spec)
+        _seat.player = make_player(agent, _seat.env)
+        _seat.made_for = (agent, job.spec)
+    return play_job(_seat.env, _seat.player, job)

@@ -1,0 +1,246 @@
+"""The result of a suite: a folder that others can check.
+
+result.json                     which suite (with its digest), which agent
+PART.jsonl                      a result file per part of the suite (see `records`)
+PART.conversations.jsonl.gz     everything that was said, a line per episode
+summary.json                    the numbers, and the SHA-256 of the other files; it appears last
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.episode import base_of
+from textagent_gym.evaluation.players import AgentMaker, make_player
+from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversations_of
+from textagent_gym.evaluation.runner import check_evaluation, evaluate
+from textagent_gym.evaluation.statistics import Interval, Summary, summarize
+from textagent_gym.evaluation.suites import Part, Suite
+from textagent_gym.files import write_whole
+from textagent_gym.wrappers import ActionParser
+
+FORMAT = "textagent-gym result 1"
+IDENTITY = "result.json"
+SUMMARY = "summary.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The result of an agent in a suite.
+
+    Attributes:
+        suite: suite that was played.
+        agent: name of the agent.
+        details: further facts about the agent.
+        evaluations: result of each part, by its name.
+    """
+
+    suite: Suite
+    agent: str
+    details: dict[str, Any]
+    evaluations: Mapping[str, Evaluation]
+
+    @property
+    def episodes(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes of all parts."""
+        return tuple(episode for evaluation in self.evaluations.values() for episode in evaluation.episodes)
+
+
+def records_of(folder: Path, part: Part) -> Path:
+    """The result file of a part."""
+    return folder / f"{part.name}.jsonl"
+
+
+def make_part(part: Part, details: Mapping[str, Any]) -> gymnasium.Env[str, str]:
+    """The environment of a part as an agent plays it.
+
+    Args:
+        part: part of a suite.
+        details: facts about the agent; `format` among them is the format of `calls.FORMATS` that it answers in.
+    """
+    env = part.make()
+    return ActionParser(env, details["format"]) if details.get("format") else env
+
+
+def evaluate_suite(
+    suite: Suite,
+    agent: AgentMaker,
+    folder: Path,
+    *,
+    workers: int = 1,
+    ended: Callable[[EpisodeRecord], None] | None = None,
+) -> Result:
+    """Play a suite. A run that was stopped resumes, and a folder that is complete is returned as it is.
+
+    Args:
+        suite: suite to play.
+        agent: a name out of `AGENTS`, or a function that makes an agent for an environment.
+        folder: folder of the result.
+        workers: number of episodes that are played at once; see `evaluate`.
+        ended: called with the record of each episode, those of an earlier run included.
+
+    Raises:
+        InvalidOptionError: see `check_suite`; or another program writes the folder.
+    """
+    identity = check_suite(suite, agent, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    evaluations = {}
+    with _alone(folder, identity):
+        for part in suite.parts:
+            with closing(make_part(part, identity["details"])) as env:
+                evaluations[part.name] = evaluate(
+                    env,
+                    agent,
+                    tasks=part.tasks,
+                    episodes=part.episodes,
+                    seed=part.seed,
+                    path=records_of(folder, part),
+                    workers=workers,
+                    conversations=True,
+                    ended=ended,
+                )
+        result = Result(suite=suite, agent=identity["agent"], details=identity["details"], evaluations=evaluations)
+        if not (folder / SUMMARY).exists():
+            write_whole(folder / SUMMARY, to_json({**summary_of(result), "files": digests(folder, suite)}))
+    return result
+
+
+def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]:
+    """Find out before any task is made what `evaluate_suite` refuses; returns what `result.json` holds.
+
+    Raises:
+        InvalidOptionError: the agent cannot play the suite, its data are not all there, or the folder holds something
+            else.
+    """
+    identity: dict[str, Any] = {}
+    for part in suite.parts:
+        with closing(make_part(part, getattr(agent, "details", {}))) as env:
+            if not identity:
+                identity = _identity(suite, agent, env)
+                _check_folder(folder, identity)
+            _check_size(part, env)
+            asked = {"tasks": part.tasks, "episodes": part.episodes, "seed": part.seed}
+            check_evaluation(env, agent, **asked, path=records_of(folder, part))
+    return identity
+
+
+def _identity(suite: Suite, agent: AgentMaker, env: gymnasium.Env[str, str]) -> dict[str, Any]:
+    """What `result.json` holds."""
+    player = make_player(agent, env)
+    name = getattr(player, "name", type(player).__name__)
+    details = dict(getattr(player, "details", None) or {})
+    return {"format": FORMAT, "suite": suite.name, "digest": suite.digest, "agent": name, "details": details}
+
+
+def _check_folder(folder: Path, identity: dict[str, Any]) -> None:
+    """Raise `InvalidOptionError` if a folder holds anything but the beginning of this very result."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not folder.is_dir():
+        raise InvalidOptionError(f"{folder} is a file; name a folder for the result of a suite")
+    try:
+        there = json.loads((folder / IDENTITY).read_text(encoding="utf-8"))
+        different = ", ".join(sorted(name for name, value in identity.items() if there.get(name) != value))
+    except (OSError, ValueError, AttributeError) as error:
+        raise InvalidOptionError(f"{folder} holds something else than a result; choose another folder") from error
+    if different:
+        raise InvalidOptionError(
+            f"{folder} holds another result (different: {different}); delete it or choose another folder"
+        )
+
+
+def _check_size(part: Part, env: gymnasium.Env[str, str]) -> None:
+    """Raise `InvalidOptionError` unless the split holds all tasks of a part."""
+    base = base_of(env)
+    size = base.tasks.size(base.split)
+    if size is not None and size < part.tasks:
+        raise InvalidOptionError(
+            f"part {part.name} has {part.tasks} tasks, and split {part.split!r} holds {size} here: data are missing"
+        )
+
+
+@contextmanager
+def _alone(folder: Path, identity: dict[str, Any]) -> Iterator[None]:
+    """Keep other programs from writing the same result; the folder then says what it is the result of."""
+    path = folder / IDENTITY
+    if not path.exists():
+        write_whole(path, to_json(identity))
+    with open(path, encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InvalidOptionError(f"another program is writing {folder}") from error
+        yield  # Closing the file gives the lock back, even if this process is killed.
+
+
+def summary_of(result: Result) -> dict[str, Any]:
+    """The numbers of a result: of each part, and of all parts together."""
+    parts = {
+        name: _numbers(evaluation.episodes, evaluation.unit_returns) for name, evaluation in result.evaluations.items()
+    }
+    unit_returns = all(evaluation.unit_returns for evaluation in result.evaluations.values())
+    return {
+        "format": FORMAT,
+        "suite": result.suite.name,
+        "digest": result.suite.digest,
+        "agent": result.agent,
+        "all": _numbers(result.episodes, unit_returns),
+        "parts": parts,
+    }
+
+
+def _numbers(episodes: Sequence[EpisodeRecord], unit_returns: bool) -> dict[str, Any]:
+    """A summary as JSON values. Numbers have six digits after the point, so that all machines write the same."""
+    broken = sum(bool(episode.broken) for episode in episodes)
+    counts = {"asked": len(episodes), "broken": broken}
+    if broken == len(episodes):
+        return counts
+    summary = summarize(episodes, unit_returns=unit_returns)
+    solved = sum(episode.success for episode in episodes if not episode.broken)
+    values = {name: _value(getattr(summary, name)) for name in Summary.__dataclass_fields__ if name != "broken"}
+    tokens = [episode.tokens for episode in episodes]
+    known = [count for count in tokens if count is not None]
+    return {
+        **counts,
+        **values,
+        "success_if_broken_is_lost": round(solved / len(episodes), 6),
+        "tokens": sum(known) if len(known) == len(tokens) else None,
+    }
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Interval):
+        return [round(bound, 6) if isfinite(bound) else None for bound in (value.mean, value.low, value.high)]
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def digests(folder: Path, suite: Suite) -> dict[str, str]:
+    """SHA-256 of each file of a result but its summary, in hexadecimal, by name."""
+    return {path.name: _digest(path) for path in files_of(folder, suite)}
+
+
+def files_of(folder: Path, suite: Suite) -> list[Path]:
+    """The files of a result but its summary."""
+    records = [records_of(folder, part) for part in suite.parts]
+    return [folder / IDENTITY, *(path for record in records for path in (record, conversations_of(record)))]
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def to_json(values: dict[str, Any]) -> str:
+    """A file of JSON, for people too."""
+    return json.dumps(values, indent=2, sort_keys=True) + "\n"

@@ -1,0 +1,213 @@
+"""Suites: fixed, versioned lists of what an evaluation plays.
+
+A suite that has been published never changes: what is to be measured otherwise gets a new version. Its digest, which
+every result holds and `verify` compares, says so.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import gymnasium
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.registration import NAMESPACE, register_all
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Tasks of one environment.
+
+    Attributes:
+        name: name of the part, and of its file in a result.
+        env: id of the environment.
+        kwargs: keyword arguments of the environment.
+        split: split of the tasks.
+        max_turns: turn budget; a number, or a multiple of the task's optimal solution length such as "4x".
+        tasks: number of tasks, from the first of the split on.
+        episodes: number of episodes per task.
+        seed: seed of each task's first episode; the next one has the next seed.
+    """
+
+    name: str
+    env: str
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    split: str = "test"
+    max_turns: int | str = "4x"
+    tasks: int = 50
+    episodes: int = 1
+    seed: int = 0
+
+    def make(self) -> gymnasium.Env[str, str]:
+        """The environment of the part."""
+        register_all()
+        return gymnasium.make(self.env, **{**self.kwargs, "split": self.split, "max_turns": self.max_turns})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """What an evaluation plays.
+
+    Attributes:
+        name: name with the version.
+        summary: one line for `textagent-gym suites`.
+        parts: parts of the suite, in the order in which they are played.
+    """
+
+    name: str
+    summary: str
+    parts: tuple[Part, ...]
+
+    @property
+    def episodes(self) -> int:
+        """Number of episodes."""
+        return sum(part.tasks * part.episodes for part in self.parts)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything that decides what is played, in hexadecimal."""
+        played = {"name": self.name, "parts": [asdict(part) for part in self.parts]}
+        return hashlib.sha256(json.dumps(played, sort_keys=True).encode()).hexdigest()
+
+
+def _textworld(name: str, rooms: int, objects: int, length: int, tasks: int = 50) -> Part:
+    """Generated games of one size."""
+    kwargs = {"rooms": rooms, "objects": objects, "quest_length": length}
+    return Part(name=name, env=f"{NAMESPACE}/TextWorld-v0", kwargs=kwargs, tasks=tasks)
+
+
+def _alfworld(name: str, tasks: int = 100, **kwargs: Any) -> Part:
+    """Generated rooms."""
+    return Part(name=name, env=f"{NAMESPACE}/ALFWorld-v0", kwargs=kwargs, max_turns=50, tasks=tasks)
+
+
+def _official(split: str, tasks: int) -> Part:
+    """All games of an official split of ALFWorld."""
+    return Part(name=split, env=f"{NAMESPACE}/ALFWorld-official-v0", split=split, max_turns=50, tasks=tasks)
+
+
+def _swe(name: str, tasks: int, **kwargs: Any) -> Part:
+    """Packages to repair, with functions to call."""
+    settings = {"packages": _PACKAGES, "tools": "edit", **kwargs}
+    return Part(name=name, env=f"{NAMESPACE}/SWE-v0", kwargs=settings, max_turns=50, tasks=tasks)
+
+
+_PACKAGES = [
+    *("measures", "boltons", "cachetools", "inflection", "networkx", "schema"),
+    *("sqlparse", "tabulate", "tinydb", "toolz", "voluptuous", "webcolors"),
+]
+_COOKING = {"recipe": 3, "take": 3, "open": True, "cook": True, "cut": True}
+
+_ALL = (
+    Suite(
+        name="textworld-quick-v1",
+        summary="five small games of TextWorld",
+        parts=(_textworld("w2-o3-q4", 2, 3, 4, tasks=5),),
+    ),
+    Suite(
+        name="textworld-core-v1",
+        summary="TextWorld: generated games of three sizes, cooking, coins and treasures",
+        parts=(
+            _textworld("w2-o3-q4", 2, 3, 4),
+            _textworld("w4-o6-q8", 4, 6, 8),
+            _textworld("w8-o12-q12", 8, 12, 12),
+            Part(name="cooking", env=f"{NAMESPACE}/TextWorldCooking-v0", kwargs={**_COOKING, "rooms": 6}),
+            Part(name="coin-collector", env=f"{NAMESPACE}/TextWorldCoinCollector-v0", kwargs={"level": 10}),
+            Part(name="treasure-hunter", env=f"{NAMESPACE}/TextWorldTreasureHunter-v0", kwargs={"level": 10}),
+        ),
+    ),
+    Suite(
+        name="textworld-state-size-v1",
+        summary="TextWorld with 2, 4 and 8 rooms, all else equal",
+        parts=tuple(_textworld(f"rooms-{rooms}", rooms, 6, 8) for rooms in (2, 4, 8)),
+    ),
+    Suite(
+        name="textworld-action-size-v1",
+        summary="TextWorld with 3, 6 and 12 objects, all else equal",
+        parts=tuple(_textworld(f"objects-{objects}", 4, objects, 8) for objects in (3, 6, 12)),
+    ),
+    Suite(
+        name="textworld-solution-length-v1",
+        summary="TextWorld with shortest solutions of 4, 8 and 12 actions, all else equal",
+        parts=tuple(_textworld(f"length-{length}", 4, 6, length) for length in (4, 8, 12)),
+    ),
+    Suite(
+        name="textworld-harder-v1",
+        summary="TextWorld, larger and longer than the presets that agents are trained on",
+        parts=(
+            _textworld("w12-o18-q16", 12, 18, 16),
+            Part(
+                name="cooking",
+                env=f"{NAMESPACE}/TextWorldCooking-v0",
+                kwargs={**_COOKING, "rooms": 12, "recipe": 5, "take": 5},
+            ),
+            Part(name="coin-collector", env=f"{NAMESPACE}/TextWorldCoinCollector-v0", kwargs={"level": 30}),
+            Part(name="treasure-hunter", env=f"{NAMESPACE}/TextWorldTreasureHunter-v0", kwargs={"level": 25}),
+        ),
+    ),
+    Suite(
+        name="alfworld-quick-v1",
+        summary="twenty generated rooms of ALFWorld",
+        parts=(_alfworld("rooms", tasks=20),),
+    ),
+    Suite(
+        name="alfworld-core-v1",
+        summary="ALFWorld in generated rooms of the official size",
+        parts=(_alfworld("rooms", tasks=200),),
+    ),
+    Suite(
+        name="alfworld-official-v1",
+        summary="ALFWorld's official games, seen and unseen rooms (needs: textagent-gym data alfworld)",
+        parts=(_official("valid_seen", 140), _official("valid_unseen", 134)),
+    ),
+    Suite(
+        name="alfworld-state-size-v1",
+        summary="ALFWorld with 8, 15 and 30 receptacles, all else equal",
+        parts=tuple(_alfworld(f"receptacles-{count}", receptacles=count) for count in (8, 15, 30)),
+    ),
+    Suite(
+        name="alfworld-action-size-v1",
+        summary="ALFWorld with 10, 25 and 50 objects, all else equal",
+        parts=tuple(_alfworld(f"objects-{count}", objects=count) for count in (10, 25, 50)),
+    ),
+    Suite(
+        name="alfworld-solution-length-v1",
+        summary="ALFWorld with shortest solutions of 4, 6 and 8 actions, all else equal",
+        parts=tuple(_alfworld(f"length-{length}", solution_length=length) for length in (4, 6, 8)),
+    ),
+    Suite(
+        name="alfworld-harder-v1",
+        summary="ALFWorld, larger and longer than official games: large rooms, two objects, two goals",
+        parts=(
+            _alfworld("large", receptacles=40, objects=80),
+            _alfworld("place-2", place=2),
+            _alfworld("goals-2", goals=2),
+        ),
+    ),
+    Suite(
+        name="swe-core-v1",
+        summary="twelve packages with one and with two mistakes to repair",
+        parts=(_swe("mutants-1", 32), _swe("mutants-2", 28, mutants=2)),
+    ),
+)
+
+SUITES: dict[str, Suite] = {suite.name: suite for suite in _ALL}
+"""Every suite, by name."""
+
+
+def suite_of(name: str) -> Suite:
+    """The suite of a name.
+
+    Raises:
+        InvalidOptionError: there is no such suite; the message names the closest.
+    """
+    if name not in SUITES:
+        close = difflib.get_close_matches(name[:100], SUITES, n=3, cutoff=0.3)
+        hint = f" Did you mean: {', '.join(close)}?" if close else ""
+        raise InvalidOptionError(f"suite {name!r:.100} does not exist.{hint} See: textagent-gym suites")
+    return SUITES[name]

@@ -1,0 +1,204 @@
+"""Check the result of a suite: a folder that somebody else made.
+
+Nothing in the folder chooses what is made, imported, read or run: the suite is the one of that name here, and its
+environments are made from it. Files are plain files of bounded size, and nothing else is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from textagent_gym.calls import FORMATS
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.records import (
+    Evaluation,
+    begin,
+    bounded_lines,
+    conversations_of,
+    load,
+    other_versions,
+    read_line,
+)
+from textagent_gym.evaluation.replay import Mismatch, replay
+from textagent_gym.evaluation.results import (
+    FORMAT,
+    IDENTITY,
+    SUMMARY,
+    Result,
+    digests,
+    files_of,
+    make_part,
+    records_of,
+    summary_of,
+    to_json,
+)
+from textagent_gym.evaluation.suites import Part, Suite, suite_of
+
+_IDENTITY: dict[str, type] = {"format": str, "suite": str, "digest": str, "agent": str, "details": dict}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What checking a result has shown.
+
+    Attributes:
+        result: the result, as far as it is what its files say.
+        mismatches: everything that is not as it should be; none if the result is right.
+        notes: sentences about what a reader should know, such as other versions of packages.
+    """
+
+    result: Result
+    mismatches: tuple[Mismatch, ...]
+    notes: tuple[str, ...]
+
+
+def load_result(folder: Path) -> Result:
+    """Read the result of a suite without checking that it happened.
+
+    Raises:
+        InvalidOptionError: the folder holds no complete result of a suite that exists here, or anything else.
+    """
+    identity = _identity(folder)
+    suite = suite_of(identity["suite"])
+    _check_files(folder, suite)
+    evaluations = {part.name: load(records_of(folder, part)) for part in suite.parts}
+    return Result(suite=suite, agent=identity["agent"], details=identity["details"], evaluations=evaluations)
+
+
+def verify_result(folder: Path, progress: Callable[[int], None] | None = None) -> Verification:
+    """Play a result again and compare everything that can be compared.
+
+    Args:
+        folder: folder of the result.
+        progress: called with the number of episodes checked so far.
+
+    Raises:
+        InvalidOptionError: the folder holds no complete result of a suite that exists here, or anything else.
+    """
+    result = load_result(folder)
+    mismatches: list[Mismatch] = []
+    notes: list[str] = []
+    checked = 0
+    for part in result.suite.parts:
+        evaluation, file = result.evaluations[part.name], records_of(folder, part)
+        said = _conversations(conversations_of(file))
+
+        def show(done: int, before: int = checked) -> None:
+            if progress is not None:
+                progress(before + done)
+
+        with closing(make_part(part, result.details)) as env:
+            found = [Mismatch(None, "", what) for what in _wrong_header(evaluation, result, part, env)]
+            # The numbers of tasks and episodes are the suite's: what the header says otherwise has been noted.
+            asked = replace(evaluation, tasks=part.tasks, repeats=part.episodes, seed=part.seed)
+            found += replay(asked, show, spec=env.spec, conversations=said)
+        if next(said, None) is not None:
+            found.append(Mismatch(None, "", "more conversations than episodes are there"))
+        mismatches += [replace(mismatch, file=file.name) for mismatch in found]
+        notes += [note for note in other_versions(evaluation) if note not in notes]
+        checked += len(evaluation.episodes)
+    # Numbers of episodes that did not happen may be no numbers.
+    wrong = _wrong_digests(folder, result) if mismatches else _wrong_summary(folder, result)
+    mismatches += [Mismatch(None, "", what, file) for file, what in wrong]
+    return Verification(result=result, mismatches=tuple(mismatches), notes=tuple(notes))
+
+
+def _identity(folder: Path) -> dict[str, Any]:
+    """What `result.json` holds.
+
+    Raises:
+        InvalidOptionError: it holds something else.
+    """
+    path = folder / IDENTITY
+    if path.is_symlink() or not path.is_file():
+        raise InvalidOptionError(f"{folder} holds no result of a suite: it has no {IDENTITY}")
+    try:
+        text = b"".join(bounded_lines(path))
+        identity = read_line(text)
+        right = isinstance(identity, dict) and set(identity) == set(_IDENTITY)
+        right = right and all(isinstance(identity[name], kind) for name, kind in _IDENTITY.items())
+        if not right or identity["format"] != FORMAT:
+            raise ValueError(f"is not of {FORMAT!r}")
+        if identity["details"].get("format") not in (None, *FORMATS):
+            raise ValueError("names an unknown format of answers")
+    except (ValueError, TypeError) as error:
+        raise InvalidOptionError(f"{path} {error}") from None
+    suite = suite_of(identity["suite"])
+    if identity["digest"] != suite.digest:
+        raise InvalidOptionError(
+            f"{path} is of another {suite.name} than the one here: digest {identity['digest']!r:.100}, "
+            f"not {suite.digest!r}"
+        )
+    if text.decode() != to_json(identity):
+        raise InvalidOptionError(f"{path} is written otherwise than a result is")
+    return dict(identity)
+
+
+def _check_files(folder: Path, suite: Suite) -> None:
+    """Raise `InvalidOptionError` unless a folder holds the files of a result, and nothing else."""
+    expected = {path.name for path in (*files_of(folder, suite), folder / SUMMARY)}
+    names = {path.name for path in folder.iterdir()}
+    missing, strange = sorted(expected - names), sorted(names - expected)
+    if missing:
+        raise InvalidOptionError(f"{folder} holds no complete result: it has no {', '.join(missing)}")
+    if strange:
+        raise InvalidOptionError(f"{folder} holds what is no part of a result: {', '.join(strange)[:300]}")
+    for name in sorted(expected):
+        if (folder / name).is_symlink() or not (folder / name).is_file():
+            raise InvalidOptionError(f"{folder / name} is no plain file")
+
+
+def _summary(folder: Path) -> tuple[bytes, dict[str, Any]]:
+    """The text of a summary, and what it holds; nothing if it is damaged."""
+    text = b"".join(bounded_lines(folder / SUMMARY))
+    try:
+        values = read_line(text)
+    except ValueError:
+        values = None
+    return text, values if isinstance(values, dict) else {}
+
+
+def _wrong_digests(folder: Path, result: Result) -> Iterator[tuple[str, str]]:
+    """Names of files that are not those which the summary was made of, and what is wrong with them."""
+    _, there = _summary(folder)
+    recorded = there.get("files")
+    for name, digest in digests(folder, result.suite).items():
+        if not isinstance(recorded, dict) or recorded.get(name) != digest:
+            yield name, f"it has been changed since {SUMMARY} was written"
+
+
+def _wrong_summary(folder: Path, result: Result) -> Iterator[tuple[str, str]]:
+    """Names of files, and what is wrong with them, where every episode is right."""
+    yield from _wrong_digests(folder, result)
+    text, there = _summary(folder)
+    here = {**summary_of(result), "files": digests(folder, result.suite)}
+    for name in sorted({*there, *here} - {"files"}):
+        if json.dumps(there.get(name), sort_keys=True) != json.dumps(here.get(name), sort_keys=True):
+            yield SUMMARY, f"{name} is {here.get(name)!r:.200}, and {there.get(name)!r:.200} is recorded"
+    if text != to_json(here).encode():
+        yield SUMMARY, "it is not what the episodes give"
+
+
+def _wrong_header(evaluation: Evaluation, result: Result, part: Part, env: gymnasium.Env[str, str]) -> Iterator[str]:
+    """What is wrong with the header of a part."""
+    expected = begin(env, result.agent, tasks=part.tasks, repeats=part.episodes, seed=part.seed, details=result.details)
+    for name in ("agent", "spec", "split", "seed", "tasks", "repeats", "details"):
+        here, there = getattr(expected, name), getattr(evaluation, name)
+        if json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):
+            yield f"{name} is {here!r:.200}, and {there!r:.200} is recorded"
+
+
+def _conversations(path: Path) -> Iterator[Any]:
+    """The conversations of a file; "" for a line that is damaged."""
+    for text in bounded_lines(path):
+        try:
+            yield read_line(text)
+        except ValueError:
+            yield ""
