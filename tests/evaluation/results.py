@@ -17,7 +17,7 @@ SUITE = Suite(
     name="lights-test-v1",
     summary="lights",
     parts=(
-        Part(name="four", env=LIGHTS, tasks=4, episodes=2, seed=3),
+        Part(name="four", env=LIGHTS, max_turns=12, tasks=4, episodes=2),
         Part(name="three", env=LIGHTS, kwargs={"switches": 3}, split="validation", max_turns=9, tasks=3),
     ),
 )

@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from textagent_gym.cli.cache import Cache
+from textagent_gym.cli.compare import Compare
 from textagent_gym.cli.data import Data
 from textagent_gym.cli.demos import Demos
 from textagent_gym.cli.eval import Eval
@@ -33,6 +34,7 @@ Command = (
     | Annotated[Eval, subcommand("eval", Eval)]
     | Annotated[Suites, subcommand("suites", Suites)]
     | Annotated[Verify, subcommand("verify", Verify)]
+    | Annotated[Compare, subcommand("compare", Compare)]
     | Annotated[Export, subcommand("export", Export)]
     | Annotated[Swe, subcommand("swe", Swe)]
     | Annotated[Data, subcommand("data", Data)]

@@ -1,5 +1,6 @@
 """Evaluation that others can check: runs, statistics, result files, replays and a page to look at."""
 
+from textagent_gym.evaluation.comparison import Comparison, compare
 from textagent_gym.evaluation.demonstrations import demonstrate
 from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, play, play_until_whole
 from textagent_gym.evaluation.players import AgentMaker
@@ -20,7 +21,11 @@ from textagent_gym.evaluation.runner import check_evaluation, evaluate
 from textagent_gym.evaluation.statistics import (
     Interval,
     Summary,
+    cluster_interval,
     mean_interval,
+    pass_at_k,
+    pass_hat_k,
+    repeated,
     share_interval,
     summarize,
     summarize_by_type,
@@ -33,6 +38,7 @@ from textagent_gym.evaluation.verification import Verification, load_result, ver
 __all__ = [
     "SUITES",
     "AgentMaker",
+    "Comparison",
     "Episode",
     "EpisodeRecord",
     "Evaluation",
@@ -49,6 +55,8 @@ __all__ = [
     "begin",
     "check_evaluation",
     "check_suite",
+    "cluster_interval",
+    "compare",
     "count_tasks",
     "demonstrate",
     "digest",
@@ -58,9 +66,12 @@ __all__ = [
     "load_result",
     "mean_interval",
     "other_versions",
+    "pass_at_k",
+    "pass_hat_k",
     "play",
     "play_until_whole",
     "record",
+    "repeated",
     "replay",
     "save",
     "share_interval",

@@ -25,7 +25,7 @@ from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.players import AgentMaker, make_player
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversations_of
 from textagent_gym.evaluation.runner import check_evaluation, evaluate
-from textagent_gym.evaluation.statistics import Interval, Summary, summarize
+from textagent_gym.evaluation.statistics import Interval, Summary, repeated, summarize
 from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.files import write_whole
 from textagent_gym.wrappers import ActionParser
@@ -207,6 +207,7 @@ def _numbers(episodes: Sequence[EpisodeRecord], unit_returns: bool) -> dict[str,
     if broken == len(episodes):
         return counts
     summary = summarize(episodes, unit_returns=unit_returns)
+    repeats = repeated(episodes)
     solved = sum(episode.success for episode in episodes if not episode.broken)
     values = {name: _value(getattr(summary, name)) for name in Summary.__dataclass_fields__ if name != "broken"}
     tokens = [episode.tokens for episode in episodes]
@@ -214,6 +215,7 @@ def _numbers(episodes: Sequence[EpisodeRecord], unit_returns: bool) -> dict[str,
     return {
         **counts,
         **values,
+        "pass": {name: {k: round(share, 6) for k, share in shares.items()} for name, shares in repeats.items()},
         "success_if_broken_is_lost": round(solved / len(episodes), 6),
         "tokens": sum(known) if len(known) == len(tokens) else None,
     }

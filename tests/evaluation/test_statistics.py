@@ -1,0 +1,148 @@
+"""Intervals of clusters, repeated episodes, paired comparisons."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import combinations, product
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import run
+from tests.evaluation.results import LIGHTS
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import (
+    EpisodeRecord,
+    cluster_interval,
+    compare,
+    evaluate,
+    pass_at_k,
+    pass_hat_k,
+    repeated,
+    wilson_interval,
+)
+from textagent_gym.evaluation.comparison import difference_interval, sign_test
+
+
+def record(task: str, success: bool, broken: str = "") -> EpisodeRecord:
+    return EpisodeRecord(task, 0, ("a",), (float(success),), success, success, not success, broken=broken)
+
+
+def records(*successes: bool) -> list[EpisodeRecord]:
+    return [record(f"t{number}", success) for number, success in enumerate(successes)]
+
+
+@pytest.mark.parametrize(("tasks", "repeats"), [(3, 2), (5, 4), (20, 4), (60, 2)])
+def test_intervals_of_clusters_cover_the_truth_about_as_often_as_they_say(tasks: int, repeats: int) -> None:
+    draw = random.Random(0)
+    covered = 0
+    for _ in range(400):
+        chances = [draw.random() for _ in range(tasks)]
+        shares = [sum(draw.random() < chance for _ in range(repeats)) / repeats for chance in chances]
+        interval = cluster_interval(shares, tasks * repeats)
+        covered += interval.low <= 0.5 <= interval.high
+    assert covered / 400 >= 0.90
+
+
+def test_the_interval_of_clusters_lies_between_that_of_clusters_and_that_of_episodes() -> None:
+    assert cluster_interval([1.0] * 3, 12) == wilson_interval(3, 3)  # Nothing is known of the spread.
+    assert cluster_interval([1.0, 0.0] * 5, 40) == wilson_interval(5, 10)  # Episodes of a task all go alike.
+    spread = cluster_interval([0.5, 0.5, 0.5, 0.25, 0.75] * 4, 80)  # Episodes of a task hardly depend on it.
+    assert spread == wilson_interval(40, 80)
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "k"), [(c, n, k) for n in (1, 4, 5) for c in range(n + 1) for k in (1, n)]
+)
+def test_pass_at_k_and_pass_hat_k_are_shares_of_all_draws(successes: int, trials: int, k: int) -> None:
+    draws = list(combinations([True] * successes + [False] * (trials - successes), k))
+    assert pass_at_k(successes, trials, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+    assert pass_hat_k(successes, trials, k) == pytest.approx(sum(map(all, draws)) / len(draws))
+
+
+@pytest.mark.parametrize(("successes", "trials", "k"), [(1, 4, 5), (1, 4, 0), (5, 4, 1), (-1, 4, 1)])
+def test_more_episodes_than_there_are_cannot_be_drawn(successes: int, trials: int, k: int) -> None:
+    for estimate in (pass_at_k, pass_hat_k):
+        with pytest.raises(ValueError, match="cannot be drawn"):
+            estimate(successes, trials, k)
+
+
+def test_repeated_episodes_are_means_over_tasks() -> None:
+    episodes = [record("a", True), record("a", False), record("b", True), record("b", True), record("b", False, "gone")]
+    assert repeated(episodes) == {"any": {"1": 0.75, "2": 1.0}, "all": {"1": 0.75, "2": 0.5}}
+    assert repeated(records(True, False)) == {}
+    assert repeated([]) == {}
+
+
+def test_the_sign_test_is_that_of_every_outcome_counted() -> None:
+    for better, worse in product(range(7), range(7)):
+        trials = better + worse
+        outcomes = list(product((0, 1), repeat=trials))
+        as_uneven = [each for each in outcomes if abs(2 * sum(each) - trials) >= abs(better - worse)]
+        assert sign_test(better, worse) == pytest.approx(len(as_uneven) / len(outcomes))
+
+
+def test_the_sign_test_is_that_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats", reason="needs: pip install scipy")
+    for better, worse in ((0, 1), (3, 12), (40, 61), (500, 450)):
+        expected = stats.binomtest(better, better + worse, 0.5).pvalue
+        assert sign_test(better, worse) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_interval_of_a_difference_is_that_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats", reason="needs: pip install scipy")
+    import numpy as np
+
+    values = [1.0] * 20 + [0.0] * 60 + [-1.0] * 8
+    expected = stats.bootstrap((values,), np.mean, n_resamples=10_000, method="percentile", rng=1).confidence_interval
+    interval = difference_interval(values)
+    assert interval.mean == pytest.approx(12 / 88)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.015)
+
+
+def test_the_interval_of_a_difference_covers_the_truth_about_as_often_as_it_says() -> None:
+    draw, covered = random.Random(0), 0
+    for _ in range(60):
+        differences = [float((draw.random() < 0.6) - (draw.random() < 0.4)) for _ in range(40)]
+        interval = difference_interval(differences)
+        covered += interval.low <= 0.2 <= interval.high
+    assert covered / 60 >= 0.85
+
+
+def test_the_interval_of_equal_differences_does_not_collapse() -> None:
+    none, all_better = difference_interval([0.0] * 10), difference_interval([1.0] * 10)
+    assert none.low < -0.3 < 0.3 < none.high
+    assert all_better.low < 0.5
+    assert all_better.high == 1.0
+    assert math.isfinite(difference_interval([1.0]).low)
+
+
+def test_a_comparison_pairs_tasks_and_leaves_out_what_broke() -> None:
+    first = {"p": records(True, False, False, True), "q": records(False)}
+    second = {"p": [*records(True, True, True), record("t3", False, "gone")], "q": records(True)}
+    result = compare(first, second)
+    assert (result.tasks, result.left_out, result.better, result.worse) == (4, 1, 3, 0)
+    assert (result.first, result.second, result.difference.mean) == (0.25, 1.0, 0.75)
+    assert result.p_value == 0.25
+    back = compare(second, first)
+    assert (back.better, back.worse, back.p_value) == (0, 3, 0.25)
+
+
+def test_results_of_other_tasks_are_not_compared() -> None:
+    with pytest.raises(InvalidOptionError, match="1 are in one of them only"):
+        compare({"": records(True)}, {"": records(True, False)})
+    with pytest.raises(InvalidOptionError, match="no task in common"):
+        compare({"": records(True)}, {"": [record("t0", False, "gone")]})
+
+
+def test_compare_prints_the_difference(tmp_path: Path) -> None:
+    for agent in ("oracle", "random"):
+        evaluate(LIGHTS, agent, tasks=12, path=tmp_path / agent)
+    evaluate(LIGHTS, "oracle", tasks=12, path=tmp_path / "other", kwargs={"split": "test"})
+    done = run("compare", str(tmp_path / "random"), str(tmp_path / "oracle"))
+    assert done.returncode == 0, done.stderr
+    assert "12     0.000  1.000   1.000 [0.515, 1.000]  12      0      0.0005" in done.stdout
+    refused = run("compare", str(tmp_path / "random"), str(tmp_path / "other"))
+    assert refused.returncode == 2
+    assert "nothing to compare" in " ".join(refused.stderr.split())

@@ -1,0 +1,479 @@
+"""Whatever is changed in a result is noticed, also by somebody who writes seals and summaries anew."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from tests.cli.program import run
+from tests.evaluation.results import LIGHTS, SUITE, paths, read, summarize_again, write
+from textagent_gym.agents import make_agent
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import SUITES, Mismatch, evaluate, evaluate_suite, load, replay, verify_result
+
+Edit = Callable[[dict[str, Any], list[Any]], None]
+"""Changes the header and the episodes of a file."""
+
+
+@pytest.fixture(autouse=True)
+def _suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A result with successes and failures."""
+    folder = tmp_path_factory.mktemp("honest") / "r"
+    SUITES[SUITE.name] = SUITE
+    evaluate_suite(SUITE, "admissible-random", folder)
+    del SUITES[SUITE.name]
+    return folder
+
+
+def check(folder: Path) -> list[Mismatch | str]:
+    """What is wrong with a result."""
+    try:
+        return list(verify_result(folder).mismatches)
+    except InvalidOptionError as error:
+        return [str(error)]
+
+
+def won(episode: dict[str, Any]) -> bool:
+    return bool(episode["success"])
+
+
+def at(name: str, value: Any) -> Edit:
+    """Gives a key of the first episode another value, or that of a function of it."""
+
+    def edit(header: dict[str, Any], episodes: list[Any]) -> None:
+        episodes[0][name] = value(episodes[0][name]) if callable(value) else value
+
+    return edit
+
+
+def head(name: str, value: Any) -> Edit:
+    def edit(header: dict[str, Any], episodes: list[Any]) -> None:
+        header[name] = value
+
+    return edit
+
+
+def argument(name: str, value: Any) -> Edit:
+    def edit(header: dict[str, Any], episodes: list[Any]) -> None:
+        header["spec"]["kwargs"][name] = value
+
+    return edit
+
+
+def both(change: Callable[[list[Any]], None]) -> Edit:
+    return lambda header, episodes: change(episodes)
+
+
+def fewer(header: dict[str, Any], episodes: list[Any]) -> None:
+    del episodes[2:]
+    header["tasks"] = 1
+
+
+def cut(header: dict[str, Any], episodes: list[Any]) -> None:
+    episode = max(episodes, key=lambda each: len(each["actions"]))
+    episode.update(actions=episode["actions"][:1], rewards=episode["rewards"][:1])
+
+
+def cut_short(header: dict[str, Any], episodes: list[Any]) -> None:
+    cut(header, episodes)
+    max(episodes, key=lambda each: each["terminated"]).update(terminated=False, truncated=False, stopped="context")
+
+
+def won_again(header: dict[str, Any], episodes: list[Any]) -> None:
+    """A success in place of each failure, with the failure's task and seed."""
+    success = next(episode for episode in episodes if won(episode))
+    for number, episode in enumerate(episodes):
+        if not won(episode):
+            episodes[number] = {**copy.deepcopy(success), "task": episode["task"], "seed": episode["seed"]}
+
+
+def renamed(header: dict[str, Any], episodes: list[Any]) -> None:
+    header["agent"] = "oracle"
+
+
+def lost_is_broken(header: dict[str, Any], episodes: list[Any]) -> None:
+    """Failures that are said to have broken, and still to have been won."""
+    for episode in episodes:
+        if not won(episode):
+            episode.update(broken="the server is gone", success=True, truncated=True, terminated=False)
+
+
+EDITS: dict[str, Edit] = {
+    "action exchanged": at("actions", lambda a: ["press black", *a[1:]]),
+    "action in other letters": at("actions", lambda a: [a[0].upper(), *a[1:]]),
+    "action with a space": at("actions", lambda a: [a[0] + " ", *a[1:]]),
+    "action without effect": at("actions", lambda a: ["dance", *a[1:]]),
+    "action is missing": at("actions", lambda a: a[1:]),
+    "action twice": at("actions", lambda a: [a[0], *a]),
+    "action too many": at("actions", lambda a: [*a, "press red"]),
+    "action is no text": at("actions", lambda a: [1, *a[1:]]),
+    "actions are none": at("actions", []),
+    "reward by a hair": at("rewards", lambda r: [r[0] + 1e-12, *r[1:]]),
+    "reward of minus zero": at("rewards", lambda r: [-0.0, *r[1:]]),
+    "reward is no number": at("rewards", lambda r: [float("nan"), *r[1:]]),
+    "reward is a text": at("rewards", lambda r: ["1.0", *r[1:]]),
+    "reward is whole": at("rewards", lambda r: [0, *r[1:]]),
+    "reward is infinite": at("rewards", lambda r: [float("inf"), *r[1:]]),
+    "reward too many": at("rewards", lambda r: [*r, 0.0]),
+    "reward is missing": at("rewards", lambda r: r[:-1]),
+    "success": at("success", lambda s: not s),
+    "success is a number": at("success", 1),
+    "terminated": at("terminated", lambda t: not t),
+    "truncated": at("truncated", lambda t: not t),
+    "invalid actions": at("invalid_actions", lambda n: n + 1),
+    "invalid actions are missing": both(lambda e: e[0].pop("invalid_actions")),
+    "task": both(lambda e: e[0].update(task=e[2]["task"])),
+    "task of no world": at("task", "Lights/v1/s9/test/0"),
+    "task type": at("task_type", "easy"),
+    "score": at("score", 1.0),
+    "complexity": at("complexity", lambda c: {**c, "solution_length": 40}),
+    "complexity is missing": at("complexity", None),
+    "complexity of more": at("complexity", lambda c: {**c, "beauty": 1}),
+    "digest of the observations": at("observations", "0" * 64),
+    "digest is missing": at("observations", ""),
+    "stopped": at("stopped", "context"),
+    "tokens": at("tokens", 7),
+    "unknown key": at("beauty", 1),
+    "seed of an episode": at("seed", 7),
+    "episode is missing": both(lambda e: e.pop(3)),
+    "last episode is missing": both(lambda e: e.pop()),
+    "failures are missing": both(lambda e: e.__setitem__(slice(None), [each for each in e if won(each)])),
+    "episode twice": both(lambda e: e.append(copy.deepcopy(e[0]))),
+    "episode in place of another": both(lambda e: e.__setitem__(1, copy.deepcopy(e[0]))),
+    "order": both(lambda e: e.reverse()),
+    "neighbours exchanged": both(lambda e: e.__setitem__(slice(0, 2), [e[1], e[0]])),
+    "episodes are none": both(lambda e: e.clear()),
+    "a task less, and so in the header": fewer,
+    "unfinished": cut,
+    "unfinished, as if the agent had stopped": cut_short,
+    "successes for failures": won_again,
+    "failures broken and won": lost_is_broken,
+    "seed": head("seed", 5),
+    "split": head("split", "train"),
+    "number of tasks": head("tasks", 3),
+    "number of repeats": head("repeats", 1),
+    "agent": renamed,
+    "agent of another sort": head("agent", "my-model"),
+    "details": head("details", {"model": "big"}),
+    "versions of nothing": head("versions", {"python": "3.11", "numpy": "9"}),
+    "versions are no texts": head("versions", {"python": 3}),
+    "goal": argument("observation_format", "upstream"),
+    "instructions": argument("instructions", "observation"),
+    "density": argument("reward_density", 1.0),
+    "turn budget": argument("max_turns", 2),
+    "size of the world": argument("switches", 2),
+    "split of the environment": argument("split", "train"),
+    "other environment": head("spec", {"id": "textagent/ALFWorld-v0"}),
+    "no environment": head("spec", {}),
+    "format": head("format", "textagent-gym evaluation 1"),
+}
+UNCHECKED: dict[str, Edit] = {
+    "seconds": at("seconds", 0.5),
+    "version of Python": head("versions", {"python": "2.7"}),
+}
+"""What nobody can check: the seal notices that it was changed, unless the seal is written anew."""
+
+
+def edited(honest: Path, folder: Path, edit: Edit) -> Path:
+    """A copy of a result with an edit, and with a seal that fits."""
+    shutil.copytree(honest, folder)
+    records, _ = paths(folder)
+    header, *episodes = read(records)
+    before = json.dumps([header, *episodes])
+    edit(header, episodes)
+    assert json.dumps([header, *episodes]) != before
+    write(records, [header, *episodes])
+    return folder
+
+
+def test_an_honest_result_verifies(honest: Path, tmp_path: Path) -> None:
+    episodes = read(paths(honest)[0])[1:]
+    assert 0 < sum(map(won, episodes)) < len(episodes)
+    assert check(honest) == []
+    same = shutil.copytree(honest, tmp_path / "r")
+    records, conversations = paths(same)
+    write(records, read(records))
+    write(conversations, read(conversations))
+    summarize_again(same)
+    assert check(same) == []  # The forgers below fail for what they changed, not for how they write.
+
+
+@pytest.mark.parametrize("name", [*EDITS, *UNCHECKED])
+def test_every_edit_is_noticed(name: str, honest: Path, tmp_path: Path) -> None:
+    folder = edited(honest, tmp_path / "r", {**EDITS, **UNCHECKED}[name])
+    assert check(folder)
+    if name == "version of Python":
+        return
+    try:
+        summarize_again(folder)
+    except (InvalidOptionError, ValueError, AttributeError, OverflowError):
+        return  # No summary of that could be written.
+    assert bool(check(folder)) == (name in EDITS)
+
+
+SUITE_ONLY = ("agent of another sort", "details", "goal", "a task less, and so in the header", "no environment")
+"""Edits of a single file that leave another evaluation, which may well have happened."""
+
+
+@pytest.mark.parametrize("name", [name for name in EDITS if name not in SUITE_ONLY])
+def test_every_edit_of_a_single_file_is_noticed(name: str, honest: Path, tmp_path: Path) -> None:
+    records, _ = paths(edited(honest, tmp_path / "r", EDITS[name]))
+    with suppress(InvalidOptionError):
+        assert replay(load(records))
+
+
+def test_an_edit_that_leaves_the_seal_is_noticed(honest: Path, tmp_path: Path) -> None:
+    for number, line in enumerate(paths(honest)[0].read_text().splitlines()):
+        path = tmp_path / f"{number}.jsonl"
+        other = re.sub('"python": "[^"]+"', '"python": "2.7"', re.sub('"seconds": [0-9.e-]+', '"seconds": 9.5', line))
+        path.write_text(paths(honest)[0].read_text().replace(line, other))
+        if line != other:
+            assert "changed or cut" in replay(load(path))[0].what
+
+
+FOLDER_EDITS: dict[str, Callable[[Path], object]] = {
+    "summary is missing": lambda folder: (folder / "summary.json").unlink(),
+    "summary is empty": lambda folder: (folder / "summary.json").write_text(""),
+    "summary is a list": lambda folder: (folder / "summary.json").write_text("[]\n"),
+    "summary of a success": lambda folder: replace(
+        folder / "summary.json", '"success": [\n      0', '"success": [\n      1'
+    ),
+    "summary of more": lambda folder: replace(folder / "summary.json", "{", '{"beauty": 1,'),
+    "summary without digests": lambda folder: replace(folder / "summary.json", '"files"', '"flies"'),
+    "summary of another agent": lambda folder: replace(folder / "summary.json", "admissible-random", "oracle"),
+    "result of another agent": lambda folder: replace(folder / "result.json", "admissible-random", "oracle"),
+    "result of another suite": lambda folder: replace(folder / "result.json", SUITE.name, "alfworld-quick-v1"),
+    "result of no suite": lambda folder: replace(folder / "result.json", SUITE.name, "nothing"),
+    "result of another digest": lambda folder: replace(folder / "result.json", SUITE.digest, "0" * 64),
+    "result with details": lambda folder: replace(folder / "result.json", "{}", '{"format": "tag"}'),
+    "result with strange details": lambda folder: replace(folder / "result.json", "{}", '{"format": ["tag"]}'),
+    "result is deep": lambda folder: (folder / "result.json").write_text("[" * 100_000),
+    "part is missing": lambda folder: (folder / "three.jsonl").unlink(),
+    "part of another part": lambda folder: shutil.copy(folder / "three.jsonl", folder / "four.jsonl"),
+    "conversations are missing": lambda folder: (folder / "four.conversations.jsonl.gz").unlink(),
+    "conversations of another part": lambda folder: shutil.copy(
+        folder / "three.conversations.jsonl.gz", folder / "four.conversations.jsonl.gz"
+    ),
+    "conversations are cut": lambda folder: rewrite(paths(folder)[1], lambda raw: raw[:-20]),
+    "conversations are no gzip": lambda folder: rewrite(paths(folder)[1], lambda raw: b"x" + raw),
+    "something else": lambda folder: (folder / "more.txt").write_text("more"),
+    "unfinished": lambda folder: (folder / "four.jsonl.part").write_text(""),
+    "a folder": lambda folder: (folder / "more").mkdir(),
+}
+
+
+def replace(path: Path, text: str, other: str) -> None:
+    before = path.read_text()
+    assert text in before
+    path.write_text(before.replace(text, other))
+
+
+def rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(change(path.read_bytes()))
+
+
+@pytest.mark.parametrize("name", FOLDER_EDITS)
+def test_every_edit_of_a_folder_is_noticed(name: str, honest: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(honest, tmp_path / "r")
+    FOLDER_EDITS[name](folder)
+    assert check(folder)
+
+
+CONVERSATION_EDITS: dict[str, Callable[[list[Any]], object]] = {
+    "answer": lambda all_said: all_said[0][2].update(content="press black"),
+    "observation": lambda all_said: all_said[0][1].update(content="You have won."),
+    "instructions": lambda all_said: all_said[0][0].update(content="Do as you please."),
+    "role": lambda all_said: all_said[0][1].update(role="assistant"),
+    "message is missing": lambda all_said: all_said[0].pop(),
+    "message too many": lambda all_said: all_said[0].append({"role": "user", "content": "Well done."}),
+    "thought": lambda all_said: all_said[0][2].update(thought="hm"),
+    "conversation is missing": lambda all_said: all_said.pop(0),
+    "conversation too many": lambda all_said: all_said.append([]),
+    "order": lambda all_said: all_said.reverse(),
+    "none": lambda all_said: all_said.clear(),
+    "no conversation": lambda all_said: all_said.__setitem__(0, "<script>"),
+}
+
+
+@pytest.mark.parametrize("name", CONVERSATION_EDITS)
+def test_every_edit_of_a_conversation_is_noticed(name: str, honest: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(honest, tmp_path / "r")
+    _, conversations = paths(folder)
+    values = read(conversations)
+    CONVERSATION_EDITS[name](values)
+    write(conversations, values)
+    assert check(folder)
+    summarize_again(folder)
+    assert check(folder)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in JSON values."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 10**6) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=8), inner, max_size=2),
+    max_leaves=3,
+)
+QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@QUICK
+@given(st.data())
+def test_whatever_a_forger_puts_in_any_place_is_noticed(honest: Path, data: st.DataObject) -> None:
+    folder = honest.parent / "forged"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(honest, folder)
+    path = paths(folder)[data.draw(st.integers(0, 1))]
+    values = read(path)
+    before = json.dumps(values)
+    place = data.draw(st.sampled_from(places(values)[1:]))
+    assume("seconds" not in place and place[:2] != (0, "versions"))
+    *outer, last = place
+    inner = values
+    for key in outer:
+        inner = inner[key]
+    how = data.draw(st.sampled_from(["replace", "delete", "double", "exchange"]))
+    if how == "replace":
+        inner[last] = data.draw(VALUES)
+    elif how == "delete":
+        del inner[last]
+    elif isinstance(inner, list):
+        other = data.draw(st.integers(0, len(inner) - 1))
+        if how == "double":
+            inner.insert(other, copy.deepcopy(inner[last]))
+        else:
+            inner[last], inner[other] = inner[other], inner[last]
+    assume(json.dumps(values) != before)
+    write(path, values)
+    with suppress(InvalidOptionError, ValueError, AttributeError, OverflowError, TypeError):
+        summarize_again(folder)
+    assert check(folder)
+
+
+@QUICK
+@given(st.data())
+def test_whatever_byte_is_changed_is_noticed(honest: Path, data: st.DataObject) -> None:
+    folder = honest.parent / "changed"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(honest, folder)
+    path = data.draw(st.sampled_from(sorted(folder.iterdir())))
+    raw = bytearray(path.read_bytes())
+    place = data.draw(st.integers(0, len(raw) - 1))
+    how = data.draw(st.sampled_from(["replace", "delete", "insert", "cut"]))
+    byte = data.draw(st.integers(0, 255))
+    if how == "replace":
+        assume(raw[place] != byte)
+        raw[place] = byte
+    elif how == "delete":
+        del raw[place]
+    elif how == "insert":
+        raw.insert(place, byte)
+    else:
+        del raw[place:]
+    path.write_bytes(raw)
+    assert check(folder)
+
+
+# Harm.
+
+
+def test_no_file_of_a_result_leads_elsewhere(honest: Path, tmp_path: Path) -> None:
+    for name in sorted(path.name for path in honest.iterdir()):
+        folder = shutil.copytree(honest, tmp_path / name)
+        (folder / name).rename(tmp_path / f"{name}.elsewhere")
+        (folder / name).symlink_to(tmp_path / f"{name}.elsewhere")
+        with pytest.raises(InvalidOptionError):
+            verify_result(folder)
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        with pytest.raises(InvalidOptionError):
+            verify_result(folder)
+
+
+def test_a_file_that_grows_when_it_is_read_is_refused(honest: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(honest, tmp_path / "r")
+    with gzip.open(paths(folder)[1], "wb", compresslevel=1) as file:
+        for _ in range(20):
+            file.write(b" " * 2**20)
+    (problem,) = check(folder)
+    assert "is larger than result files are" in str(problem)
+    with open(paths(folder)[0], "ab") as file:
+        file.truncate(2**40)  # Of holes, which take no space.
+    (problem,) = check(folder)
+    assert "is larger than result files are" in str(problem)
+
+
+def test_a_result_chooses_no_environment(honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "trap.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for number, change in enumerate(
+        (
+            {"id": "trap:lights/Lights-v0"},
+            {"entry_point": "trap:Env"},
+            {"additional_wrappers": [{"name": "Trap", "entry_point": "trap:Wrapper", "kwargs": {}}]},
+            {"kwargs": {"sandbox": "process", "packages": ["./x"]}},
+        )
+    ):
+
+        def edit(header: dict[str, Any], episodes: list[Any], change: dict[str, Any] = change) -> None:
+            header["spec"].update(change)
+
+        folder = edited(honest, tmp_path / str(number), edit)
+        summarize_again(folder)
+        assert check(folder)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_name_of_a_known_agent_is_checked() -> None:
+    for agent in ("random", "admissible-random", "oracle"):
+        result = evaluate(LIGHTS, agent, tasks=3)
+        assert replay(result) == []
+
+        class Impostor:
+            name = "oracle" if agent == "random" else "random"
+
+            def __init__(self, env: Any, agent: str = agent) -> None:
+                player = make_agent(agent, env)
+                self.reset, self.act = player.reset, player.act
+
+        problems = replay(evaluate(LIGHTS, Impostor, tasks=3))
+        assert len(problems) == 3
+        assert f"of the agent {Impostor.name!r} is" in problems[0].what
+
+
+def test_nothing_in_a_result_commands_the_terminal_and_time_is_bounded(honest: Path, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    evaluate(LIGHTS, "random", tasks=2, path=path)
+    header, *episodes = read(path)
+    episodes[0]["task"] = "\x1b[2J\x9b31m[red]\u202e"
+    episodes[1]["stopped"] = "\x1b]0;mine\x07"
+    write(path, [header, *episodes])
+    done = run("verify", str(path))
+    assert done.returncode == 1
+    assert not set(done.stdout + done.stderr) & {"\x1b", "\x9b", "\x07", "\u202e"}
+    assert "[red]" in done.stdout
+    late = run("verify", str(path), "--seconds", "0.000001")
+    assert late.returncode != 0
+    assert "stopped after" in late.stderr
+    assert "Traceback" not in late.stderr

@@ -1,0 +1,89 @@
+"""`textagent-gym compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.terminal import visible
+
+if TYPE_CHECKING:
+    from textagent_gym.evaluation import Comparison, EpisodeRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compare:
+    """Compare two results on the same tasks: the difference with its 95% interval, and an exact test.
+
+    Both are results of one suite, or result files of the same tasks. What they say is taken as it is; `textagent-gym
+    verify` checks each.
+    """
+
+    first: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FIRST")]
+    """Folder or result file of the first agent."""
+    second: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="SECOND")]
+    """Folder or result file of the second agent."""
+
+    def run(self) -> int:
+        """Print the comparison."""
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        from textagent_gym.evaluation import compare
+
+        one, (name, first) = _read(self.first)
+        other, (other_name, second) = _read(self.second)
+        if one != other:
+            raise InvalidOptionError(f"{self.first} is of {one}, and {self.second} of {other}: nothing to compare")
+        table = Table(
+            title=Text(visible(f"{other_name} (second) against {name} (first) in {one}")),
+            header_style="bold",
+            box=SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+        )
+        table.add_column("tasks", overflow="fold")
+        for column in ("number", "first", "second", "difference [95%]", "better", "worse", "p (exact)"):
+            table.add_column(column, no_wrap=True)
+        table.add_row("all", *_cells(compare(first, second)))
+        for part in first if len(first) > 1 else ():
+            table.add_row(
+                Text(visible(f" {part}")), *_cells(compare({part: first[part]}, {part: second[part]})), style="dim"
+            )
+        console = Console()
+        console.print(table)
+        left_out = compare(first, second).left_out
+        if left_out:
+            console.print(f"{left_out} tasks are left out: all of their episodes broke in a result.", style="yellow")
+        return 0
+
+
+def _read(path: Path) -> tuple[str, tuple[str, Mapping[str, Sequence[EpisodeRecord]]]]:
+    """What a result is of; the agent's name, and the episodes of each part."""
+    from textagent_gym.evaluation import load, load_result
+
+    if path.is_dir():
+        result = load_result(path)
+        parts = {name: evaluation.episodes for name, evaluation in result.evaluations.items()}
+        return result.suite.name, (result.agent, parts)
+    evaluation = load(path)
+    return f"{evaluation.env}, split {evaluation.split}", (evaluation.agent, {"": evaluation.episodes})
+
+
+def _cells(comparison: Comparison) -> tuple[str, ...]:
+    """A row of the table, without its name."""
+    return (
+        str(comparison.tasks),
+        f"{comparison.first:.3f}",
+        f"{comparison.second:.3f}",
+        str(comparison.difference),
+        str(comparison.better),
+        str(comparison.worse),
+        f"{comparison.p_value:.4f}",
+    )

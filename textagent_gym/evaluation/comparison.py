@@ -1,0 +1,117 @@
+"""Two agents on the same tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+from statistics import fmean
+
+import numpy as np
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.records import EpisodeRecord
+from textagent_gym.evaluation.statistics import CONFIDENCE, Interval, share_interval
+
+_RESAMPLES = 10_000  # Of the tasks: the bounds then vary by about a hundredth of the interval's length.
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a second agent does on the tasks that a first one has played too.
+
+    Attributes:
+        tasks: number of tasks that count: those of which both have played an episode that did not break.
+        left_out: number of tasks that do not.
+        first, second: mean share of successes per task.
+        difference: second minus first, with its bootstrap interval.
+        better, worse: number of tasks that the second agent solves more often, and less often.
+        p_value: probability of a split of these tasks at least as uneven, if neither agent were better.
+    """
+
+    tasks: int
+    left_out: int
+    first: float
+    second: float
+    difference: Interval
+    better: int
+    worse: int
+    p_value: float
+
+
+def compare(
+    first: Mapping[str, Sequence[EpisodeRecord]], second: Mapping[str, Sequence[EpisodeRecord]], seed: int = 0
+) -> Comparison:
+    """Compare the successes of two agents, task by task.
+
+    The p-value is that of the exact test of McNemar (1947, "Note on the sampling error of the difference between
+    correlated proportions"), and of the exact sign test where tasks were played several times. The interval resamples
+    tasks, for episodes of one task are not independent (Efron, 1979, "Bootstrap methods").
+
+    Args:
+        first, second: episodes of each agent, by whatever both played: an environment, or a part of a suite.
+        seed: seed of the resampling.
+
+    Raises:
+        InvalidOptionError: they have played other tasks, or no task counts.
+    """
+    ours, theirs = _shares(first), _shares(second)
+    if ours.keys() != theirs.keys():
+        only = len(ours.keys() ^ theirs.keys())
+        raise InvalidOptionError(f"the results are not of the same tasks: {only} are in one of them only")
+    pairs = [(share, theirs[task]) for task, share in ours.items()]
+    counted = [(one, other) for one, other in pairs if one is not None and other is not None]
+    if not counted:
+        raise InvalidOptionError("the results have no task in common that did not break")
+    differences = [other - one for one, other in counted]
+    better, worse = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
+    return Comparison(
+        tasks=len(counted),
+        left_out=len(pairs) - len(counted),
+        first=fmean(one for one, _ in counted),
+        second=fmean(other for _, other in counted),
+        difference=difference_interval(differences, seed),
+        better=better,
+        worse=worse,
+        p_value=sign_test(better, worse),
+    )
+
+
+def _shares(episodes: Mapping[str, Sequence[EpisodeRecord]]) -> dict[tuple[str, str], float | None]:
+    """Share of successes in each task; `None` where every episode broke."""
+    by_task: dict[tuple[str, str], list[bool]] = {}
+    for part, records in episodes.items():
+        for episode in records:
+            counted = by_task.setdefault((part, episode.task), [])
+            if not episode.broken:
+                counted.append(episode.success)
+    return {task: fmean(successes) if successes else None for task, successes in by_task.items()}
+
+
+def sign_test(better: int, worse: int) -> float:
+    """Two-sided p-value of the exact binomial test that wins and losses are equally likely.
+
+    >>> sign_test(9, 1), sign_test(0, 0)
+    (0.021484375, 1.0)
+    """
+    trials, fewer = better + worse, min(better, worse)
+    tail = sum(comb(trials, count) for count in range(fewer + 1))
+    return min(1.0, 2 * tail / (1 << trials))
+
+
+def difference_interval(differences: Sequence[float], seed: int = 0) -> Interval:
+    """95% interval of a mean of differences from -1 to 1: the percentiles of means of resampled tasks.
+
+    Where all differences are equal, there is no spread to resample; the interval is then Wilson's, of as many trials,
+    stretched from 0..1 to -1..1.
+    """
+    values = np.asarray(differences, dtype=float)
+    mean = float(values.mean())
+    if np.ptp(values) == 0.0:
+        share = share_interval([(value + 1) / 2 for value in differences])
+        return Interval(mean, 2 * share.low - 1, 2 * share.high - 1)
+    rng = np.random.default_rng(seed)
+    means = [float(rng.choice(values, len(values)).mean()) for _ in range(_RESAMPLES)]
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = np.percentile(means, [tail, 100 - tail])
+    return Interval(mean, float(low), float(high))
