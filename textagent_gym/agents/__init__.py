@@ -1,4 +1,4 @@
-"""Agents that need no model: the floor, the ceiling, and a person."""
+"""Agents: the floor, the ceiling, a person, and models behind a chat server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import gymnasium
 
 from textagent_gym.agents.base import Agent
+from textagent_gym.agents.chat import ChatAgents, ChatSettings
 from textagent_gym.agents.expert import ExpertAgent
 from textagent_gym.agents.human import HumanAgent
 from textagent_gym.agents.oracle import OracleAgent
@@ -17,6 +18,8 @@ __all__ = [
     "AGENTS",
     "AdmissibleRandomAgent",
     "Agent",
+    "ChatAgents",
+    "ChatSettings",
     "ExpertAgent",
     "HumanAgent",
     "OracleAgent",

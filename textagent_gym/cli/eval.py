@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from textagent_gym.agents.chat import ChatSettings
 from textagent_gym.cli.environment import ChosenTasks
 from textagent_gym.cli.tables import Tally
 from textagent_gym.errors import InvalidOptionError
@@ -39,7 +40,9 @@ class Eval(ChosenTasks):
     agent: str = "admissible-random"
     """Agent that plays.
     random: any text. admissible-random: any action that would do something now.
-    oracle: knows everything. expert: knows only what it has read. human: you, at the terminal."""
+    oracle: knows everything. expert: knows only what it has read. human: you, at the terminal.
+    openai:MODEL: a model behind a server that speaks OpenAI's chat protocol, such as --base-url names."""
+    chat: Annotated[ChatSettings, tyro.conf.arg(name="")] = ChatSettings()  # noqa: RUF009 (it is frozen)
     episodes: int = 1
     """Number of episodes per task, each with another seed."""
     seed: int = 0
@@ -53,15 +56,22 @@ class Eval(ChosenTasks):
 
     def run(self) -> int:
         """Evaluate."""
-        from textagent_gym.agents import AGENTS
+        from textagent_gym.agents import AGENTS, ChatAgents
 
-        if self.agent not in AGENTS:
-            raise InvalidOptionError(f"agent {self.agent!r} does not exist; choose one of: {', '.join(AGENTS)}")
+        agent: AgentMaker = self.agent
+        kind, _, model = self.agent.partition(":")
+        if kind == "openai" and model:
+            agent = ChatAgents(model, self.chat)
+        elif self.agent not in AGENTS:
+            choice = ", ".join((*AGENTS, "openai:MODEL"))
+            raise InvalidOptionError(f"agent {self.agent!r} does not exist; choose one of: {choice}")
+        elif self.chat != ChatSettings():
+            raise InvalidOptionError(f"--agent {self.agent} asks no server: leave out the options of a chat server")
         if self.workers is not None and self.workers < 1:
             raise InvalidOptionError(f"--workers must be at least 1, got {self.workers}")
         if self.agent == "human" and (self.workers or 1) > 1:
             raise InvalidOptionError("--agent human plays one episode at a time: leave out --workers")
-        return self._run_env(self.agent) if self.suite is None else self._run_suite(self.suite, self.agent)
+        return self._run_env(agent) if self.suite is None else self._run_suite(self.suite, agent)
 
     def _run_suite(self, name: str, agent: AgentMaker) -> int:
         """Play a suite."""
@@ -100,12 +110,15 @@ class Eval(ChosenTasks):
         from textagent_gym.cli.tables import evaluation_table
         from textagent_gym.evaluation import check_evaluation, evaluate
         from textagent_gym.files import check_writable, part_of
+        from textagent_gym.wrappers import ActionParser
 
         if not self.env:
             raise InvalidOptionError("say what to play: an ID, or --suite NAME")
         if self.out is not None:
             check_writable(self.out)
         env, count = self.make()
+        if self.chat.format is not None:
+            env = ActionParser(env, self.chat.format)
         asked: dict[str, Any] = {"tasks": count, "episodes": self.episodes, "seed": self.seed, "path": self.out}
         try:
             check_evaluation(env, agent, **asked)

@@ -83,7 +83,7 @@ class Players:
     ) -> None:
         self._executor.shutdown(wait=error is None, cancel_futures=True)
         close = getattr(self._agent, "close", None)
-        if close is not None:  # Agents that wait for a server stop waiting.
+        if error is not None and close is not None:  # Agents that wait for a server stop waiting.
             close()
 
     def play(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Played | None]]:

@@ -1,0 +1,102 @@
+"""A server that speaks OpenAI's chat protocol and plays the lights; run as a program, it prints its port.
+
+The first part of the path says how it behaves:
+
+    good      answers with an action; in a tag where it is told to, as a call where it has functions
+    moody     429, 500, silence, half an answer, no JSON and no choices, in turn; every seventh call is answered
+    dead      500, always
+    refusing  401, always
+    short     400 after the first answer: the conversation is too long
+    empty     an answer without a word
+    odd       calls that are damaged, several at once
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+CALLS = itertools.count()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        mood = self.path.split("/")[1]
+        if mood == "dead":
+            return self.reply(500, {"error": {"message": "out of order"}})
+        if mood == "refusing":
+            return self.reply(401, {"error": {"message": "wrong key"}})
+        if mood == "short" and len(asked["messages"]) > 2:
+            text = "This model's maximum context length is 100 tokens."
+            return self.reply(400, {"error": {"message": text, "code": "context_length_exceeded"}})
+        if mood == "moody":
+            turn = next(CALLS) % 7
+            if turn == 0:
+                return self.reply(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.01"})
+            if turn == 1:
+                return self.reply(500, {"error": {"message": "oops"}}, {"Retry-After": "0"})
+            if turn == 2:
+                time.sleep(3)  # Longer than the client waits.
+                self.close_connection = True
+                return None
+            if turn == 3:
+                return self.send(json.dumps(completion({"content": "press red"})).encode()[:40], 400)
+            if turn == 4:
+                return self.send(b"<html>Bad gateway</html>")
+            if turn == 5:
+                return self.reply(200, {**completion({}), "choices": []})
+        return self.reply(200, completion(self.message(mood, asked)))
+
+    def message(self, mood: str, asked: dict[str, Any]) -> dict[str, Any]:
+        """What the model says."""
+        if mood == "empty":
+            return {"content": None}
+        said = asked["messages"]
+        light = re.search(r"(\w+): off", said[-1]["content"])
+        action = f"press {light[1]}" if light else "press black"
+        if "tools" in asked:
+            names = [tool["function"]["name"] for tool in asked["tools"]]
+            arguments = "{" if mood == "odd" and len(said) < 4 else json.dumps({"action": action})
+            call = {"id": f"c{len(said)}", "type": "function", "function": {"name": names[0], "arguments": arguments}}
+            other = {**call, "id": "other", "function": {"name": "act", "arguments": '{"action": "press black"}'}}
+            return {"content": None, "tool_calls": [call, other] if mood == "odd" else [call]}
+        tagged = "<action>" in said[0]["content"]
+        return {"content": f"It is dark. <action>{action}</action>" if tagged else action}
+
+    def reply(self, status: int, values: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+        self.send(json.dumps(values).encode(), status=status, headers=headers)
+
+    def send(
+        self, body: bytes, length: int | None = None, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
+        """Send a body; one that is shorter than it says is half an answer."""
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(length or len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        if length:
+            self.close_connection = True
+
+
+def completion(message: dict[str, Any]) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
+    return {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
+
+
+if __name__ == "__main__":
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()

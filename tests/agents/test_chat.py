@@ -1,0 +1,176 @@
+"""Models behind a chat server: a real process that speaks the protocol, and misbehaves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+from tests.cli.program import run
+from textagent_gym.errors import InvalidOptionError, MissingDependencyError
+from textagent_gym.evaluation import Evaluation, evaluate, load, replay
+from textagent_gym.wrappers import ActionParser
+
+pytest.importorskip("openai", reason='needs: pip install "textagent-gym[chat]"')
+pytest.importorskip("tenacity", reason='needs: pip install "textagent-gym[chat]"')
+
+from textagent_gym.agents import ChatAgents, ChatSettings
+
+LIGHTS = "lights/Lights-v0"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """Address of the server, without the way it behaves."""
+    program = [sys.executable, str(Path(__file__).with_name("chat_server.py"))]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        process.kill()
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("textagent_gym.agents.chat._LONGEST_PAUSE", 0.05)
+
+
+def agents(server: str, mood: str, **settings: Any) -> ChatAgents:
+    return ChatAgents("m", ChatSettings(**{"base_url": f"{server}/{mood}/v1", "call_seconds": 1.0, **settings}))
+
+
+def play(server: str, mood: str, *, tasks: int = 3, workers: int = 1, **settings: Any) -> Evaluation:
+    env = gymnasium.make(LIGHTS)
+    if settings.get("format"):
+        env = ActionParser(env, settings["format"])
+    result = evaluate(env, agents(server, mood, **settings), tasks=tasks, workers=workers)
+    assert replay(result) == []
+    return result
+
+
+@pytest.mark.parametrize("settings", [{}, {"format": "tag"}, {"tools": True}], ids=["plain", "tag", "tools"])
+def test_a_model_plays(server: str, settings: dict[str, Any]) -> None:
+    result = play(server, "good", tasks=5, **settings)
+    oracle = evaluate(LIGHTS, "oracle", tasks=5)
+    assert [episode.turns for episode in result.episodes] == [episode.turns for episode in oracle.episodes]
+    assert all(episode.success for episode in result.episodes)
+    assert [episode.tokens for episode in result.episodes] == [3 * episode.turns for episode in result.episodes]
+    assert result.agent == "openai:m"
+    assert result.details["format"] == settings.get("format")
+    if not settings.get("format"):
+        assert {action.split()[0] for episode in result.episodes for action in episode.actions} == {"press"}
+
+
+def test_a_server_that_misbehaves_costs_neither_turns_nor_episodes(server: str) -> None:
+    result = play(server, "moody", tasks=3, retries=30)
+    assert [episode.actions for episode in result.episodes] == [
+        episode.actions for episode in play(server, "good").episodes
+    ]
+    assert not any(episode.broken for episode in result.episodes)
+
+
+def test_many_conversations_are_in_flight(server: str) -> None:
+    one, many = play(server, "good", tasks=12), play(server, "good", tasks=12, workers=8)
+    assert one == many
+
+
+@pytest.mark.parametrize(("mood", "said"), [("dead", "out of order"), ("refusing", "wrong key")])
+def test_a_server_that_never_answers_breaks_episodes_and_loses_none(server: str, mood: str, said: str) -> None:
+    result = play(server, mood, tasks=2, retries=0)
+    assert all(said in episode.broken and not episode.actions for episode in result.episodes)
+    assert all(
+        (episode.truncated, episode.terminated, episode.success) == (True, False, False) for episode in result.episodes
+    )
+
+
+def test_what_the_server_refuses_is_not_asked_again(server: str) -> None:
+    started = time.monotonic()
+    play(server, "refusing", tasks=1, retries=1000)
+    assert time.monotonic() - started < 60
+
+
+def test_an_answer_without_a_word_is_the_agents_own(server: str) -> None:
+    result = play(server, "empty", tasks=1)
+    (episode,) = result.episodes
+    assert set(episode.actions) == {""}
+    assert episode.truncated
+    assert not episode.broken
+
+
+def test_a_damaged_call_costs_a_turn_and_of_several_the_first_counts(server: str) -> None:
+    (episode,) = play(server, "odd", tasks=1, tools=True).episodes
+    assert json.loads(episode.actions[0]) == {"name": "act", "arguments": "{"}
+    assert episode.success
+    assert "press black" not in episode.actions
+
+
+@pytest.mark.parametrize(
+    ("mood", "settings", "reason", "turns"),
+    [
+        ("short", {}, "context", 1),
+        ("good", {"episode_turns": 2}, "turns", 2),
+        ("good", {"episode_tokens": 4}, "tokens", 2),
+        ("good", {"episode_seconds": 1e-9}, "time", 0),
+    ],
+)
+def test_an_agent_stops_at_its_limits(
+    server: str, mood: str, settings: dict[str, Any], reason: str, turns: int
+) -> None:
+    result = play(server, mood, tasks=1, **settings)
+    (episode,) = result.episodes
+    assert (episode.stopped, episode.turns, episode.success, episode.broken) == (reason, turns, False, "")
+
+
+def test_neither_the_key_nor_a_password_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "secret-1")
+    settings = ChatSettings(
+        base_url="http://me:secret-2@host:80/v1?key=secret-3", key_variable="MY_KEY", temperature=0.5
+    )
+    details = ChatAgents("m", settings).details
+    assert "secret" not in json.dumps(details)
+    assert (details["base_url"], details["temperature"], details["model"]) == ("http://host:80/v1", 0.5, "m")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"format": "xml"},
+        {"format": "tag", "tools": True},
+        {"retries": -1},
+        {"max_tokens": 0},
+        {"episode_turns": 0},
+        {"call_seconds": 0.0},
+        {"episode_seconds": float("nan")},
+    ],
+)
+def test_a_wrong_setting_is_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOptionError, match=next(iter(wrong))):
+        ChatSettings(**wrong)
+
+
+def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingDependencyError, match=r"textagent-gym\[chat\]"):
+        ChatAgents("m", ChatSettings())
+
+
+def test_a_model_is_evaluated_from_the_command_line(server: str, tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    arguments = ("--agent", "openai:m", "--base-url", f"{server}/good/v1", "--format", "tag", "--workers", "4")
+    done = run("eval", LIGHTS, "--tasks", "6", "--out", str(out), *arguments)
+    assert done.returncode == 0, done.stderr
+    result = load(out)
+    assert (result.details["format"], len(result.episodes)) == ("tag", 6)
+    assert all("<action>" in action for episode in result.episodes for action in episode.actions)
+    verified = run("verify", str(out))
+    assert verified.returncode == 0, verified.stdout
+    assert "that 'openai:m' acted" in verified.stdout
+    refused = run("eval", LIGHTS, "--agent", "oracle", "--temperature", "1")
+    assert refused.returncode == 2
+    assert "asks no server" in refused.stderr

@@ -1,0 +1,270 @@
+"""Agents behind a server that speaks OpenAI's chat protocol: OpenAI's own, vLLM, SGLang, llama.cpp, ..."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import gymnasium
+
+from textagent_gym.calls import FORMATS, Tool
+from textagent_gym.calls.formats import ACT
+from textagent_gym.core import TextEnv
+from textagent_gym.errors import AgentError, InvalidOptionError, MissingDependencyError
+
+if TYPE_CHECKING:
+    import tenacity
+
+_RETRIED = (408, 409, 425, 429)  # Statuses below 500 after which the same call may succeed.
+_LONGEST_PAUSE = 60.0  # Seconds between two calls: limits of rates are per minute.
+_LONGEST_REASON = 300  # Characters of a server's message that are kept.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatSettings:
+    """How a model is asked. What is `None` is left to the server, and everything is recorded but the key."""
+
+    base_url: str | None = None
+    """Address of the server, such as http://localhost:8000/v1; by default OpenAI's."""
+    key_variable: str = "OPENAI_API_KEY"
+    """Environment variable that holds the key of the server. Servers that ask for none need none."""
+    format: str | None = None
+    """Format in which the model is told to answer: tag, last-line, react, think, call, plan or reflect.
+    By default its whole answer is the action."""
+    tools: bool = False
+    """Whether the model calls functions natively: the tools of the world, or `act` in worlds of commands."""
+    temperature: float | None = None
+    """Sampling temperature."""
+    top_p: float | None = None
+    """Share of the probability that tokens are sampled from."""
+    max_tokens: int | None = None
+    """Largest number of tokens per answer."""
+    reasoning_effort: str | None = None
+    """Effort of models that reason, in the server's own words."""
+    call_seconds: float = 120.0
+    """Time after which a silent server is asked again."""
+    retries: int = 6
+    """Number of times that a failed call is made again, after growing pauses."""
+    episode_turns: int | None = None
+    """Number of turns after which the agent stops, which loses the episode."""
+    episode_tokens: int | None = None
+    """Number of tokens written after which the agent stops, which loses the episode."""
+    episode_seconds: float | None = None
+    """Time after which the agent stops, which loses the episode."""
+
+    def __post_init__(self) -> None:
+        if self.format is not None and self.format not in FORMATS:
+            raise InvalidOptionError(f"format must be one of {', '.join(FORMATS)}, got {self.format!r}")
+        if self.format is not None and self.tools:
+            raise InvalidOptionError("tools=True calls functions natively: leave out format")
+        for name, low in (("retries", 0), ("max_tokens", 1), ("episode_turns", 1), ("episode_tokens", 1)):
+            value = getattr(self, name)
+            if value is not None and value < low:
+                raise InvalidOptionError(f"{name} must be at least {low}, got {value}")
+        for name in ("call_seconds", "episode_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InvalidOptionError(f"{name} must be more than 0, got {value}")
+
+
+class ChatAgents:
+    """Makes agents of one model; called with an environment, it gives an agent for it.
+
+    Args:
+        model: name of the model on the server.
+        settings: settings of the calls.
+
+    Raises:
+        MissingDependencyError: the package `openai` is not installed.
+    """
+
+    waits = True
+
+    def __init__(self, model: str, settings: ChatSettings) -> None:
+        try:
+            import openai
+            import tenacity
+        except ImportError as error:
+            raise MissingDependencyError(error.name or "openai", "chat") from error
+        self.name = f"openai:{model}"
+        self.settings = settings
+        recorded = asdict(replace(settings, base_url=_without_password(settings.base_url)))
+        del recorded["key_variable"]
+        self.details: dict[str, Any] = {"model": model, **recorded}
+        self._model = model
+        self._closed = threading.Event()
+        key = os.environ.get(settings.key_variable) or "none"  # The client insists on one.
+        self._client = openai.OpenAI(
+            base_url=settings.base_url, api_key=key, timeout=settings.call_seconds, max_retries=0
+        )
+        self._retrying = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(settings.retries + 1),
+            wait=_pause,
+            retry=tenacity.retry_if_exception(lambda error: not self._closed.is_set() and _may_pass(error)),
+            sleep=tenacity.sleep_using_event(self._closed),
+            reraise=True,
+        )
+
+    def __call__(self, env: gymnasium.Env[str, str]) -> ChatAgent:
+        """An agent for an environment."""
+        return ChatAgent(self, env)
+
+    def close(self) -> None:
+        """End calls that are waiting."""
+        self._closed.set()
+        self._client.close()
+
+    def answer(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:
+        """The server's answer to a conversation, complete and with a message; failed calls are made again.
+
+        Raises:
+            _ContextError: the conversation is longer than the model's context.
+            AgentError: the server does not answer, however often it is asked.
+        """
+        chosen = ("temperature", "top_p", "max_tokens", "reasoning_effort")
+        asked = {name: getattr(self.settings, name) for name in chosen if getattr(self.settings, name) is not None}
+        if tools:
+            asked["tools"] = tools
+
+        def call() -> Any:
+            answer = self._client.chat.completions.create(model=self._model, messages=messages, **asked)
+            if not getattr(answer, "choices", None) or getattr(answer.choices[0], "message", None) is None:
+                raise ValueError("the server's answer holds no message")
+            return answer
+
+        try:
+            return self._retrying(call)
+        except Exception as error:  # Whatever a server or its client does, the evaluation continues.
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
+            if getattr(error, "status_code", None) == 400 and "context" in reason and "length" in reason:
+                raise _ContextError from error
+            raise AgentError(f"the server gives no answer: {reason}") from error
+
+
+class _ContextError(Exception):
+    """A conversation is longer than the model's context."""
+
+
+class ChatAgent:
+    """A model that plays: the instructions are its system message, observations the user's, its answers its own.
+
+    An answer that the server gives is the agent's, also one that is empty, cut off or a refusal. A call that fails is
+    no answer: it is made again, and after that breaks the episode (`AgentError`).
+
+    Args:
+        agents: maker, with the client.
+        env: environment that is played.
+
+    Attributes:
+        tokens: number of tokens written in this episode; `None` if the server does not count them.
+        stop_reason: "context", "turns", "tokens" or "time", once the agent has stopped.
+    """
+
+    def __init__(self, agents: ChatAgents, env: gymnasium.Env[str, str]) -> None:
+        base = env.unwrapped
+        self.name, self.details = agents.name, agents.details
+        self._agents = agents
+        self._worlds_tools: tuple[Tool, ...] = base.tools if isinstance(base, TextEnv) else ()
+        tools = (self._worlds_tools or (ACT,)) if agents.settings.tools else ()
+        self._tools = [tool.schema for tool in tools]
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """A new episode begins. What the server samples does not follow from the seed."""
+        self._messages: list[dict[str, Any]] = []
+        self._call: str | None = None  # Id of the call that the next observation answers.
+        self._turns = 0
+        self._started = time.monotonic()
+        self.tokens: int | None = 0
+        self.stop_reason = ""
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | None:
+        """The model's answer, or the call of a function as `calls.render_function` writes it.
+
+        Raises:
+            AgentError: the server does not answer.
+        """
+        instructions = str(info.get("instructions", ""))
+        if not self._messages and instructions and instructions not in observation:
+            self._messages.append({"role": "system", "content": instructions})
+        role = {"role": "user"} if self._call is None else {"role": "tool", "tool_call_id": self._call}
+        self._messages.append({**role, "content": observation})
+        self.stop_reason = self._limit()
+        if self.stop_reason:
+            return None
+        try:
+            answer = self._agents.answer(self._messages, self._tools)
+        except _ContextError:
+            self.stop_reason = "context"
+            return None
+        self._turns += 1
+        written = getattr(answer.usage, "completion_tokens", None) if getattr(answer, "usage", None) else None
+        self.tokens = None if written is None or self.tokens is None else self.tokens + int(written)
+        message = answer.choices[0].message
+        text = str(message.content or getattr(message, "refusal", None) or "")
+        calls = [call for call in getattr(message, "tool_calls", None) or () if getattr(call, "function", None)]
+        if not self._tools or not calls:
+            self._call = None
+            self._messages.append({"role": "assistant", "content": text})
+            return text
+        call = calls[0]  # One action per turn: whatever else is called was not done, and is not remembered.
+        name, arguments = str(call.function.name), str(call.function.arguments or "")
+        self._call = str(call.id)
+        function = {"name": name, "arguments": arguments}
+        called = {"id": self._call, "type": "function", "function": function}
+        self._messages.append({"role": "assistant", "content": text or None, "tool_calls": [called]})
+        return self._action(name, arguments)
+
+    def _action(self, name: str, arguments: str) -> str:
+        """The action that a call makes; a call that is damaged is passed on for the world to say so."""
+        try:
+            values = json.loads(arguments or "{}")
+        except (ValueError, RecursionError):
+            values = arguments
+        if not self._worlds_tools and name == ACT.name and isinstance(values, dict):
+            return str(values.get("action", ""))
+        return json.dumps({"name": name, "arguments": values})
+
+    def _limit(self) -> str:
+        """The limit of the episode that is reached; "" if there is none."""
+        settings = self._agents.settings
+        limits = (
+            ("turns", self._turns, settings.episode_turns),
+            ("tokens", self.tokens or 0, settings.episode_tokens),
+            ("time", time.monotonic() - self._started, settings.episode_seconds),
+        )
+        return next((name for name, value, most in limits if most is not None and value >= most), "")
+
+
+def _without_password(url: str | None) -> str | None:
+    """An address without the name and the password of a user, and without a query."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether the same call may succeed later: not if the server has refused it for what it is."""
+    status = getattr(error, "status_code", None)
+    return isinstance(error, Exception) and (status is None or status >= 500 or status in _RETRIED)
+
+
+def _pause(state: tenacity.RetryCallState) -> float:
+    """Seconds before the next call: what the server asks for, or else growing ones with a random share."""
+    import tenacity
+
+    error = state.outcome.exception() if state.outcome is not None else None
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        asked = float(headers.get("retry-after", ""))
+    except ValueError:
+        asked = -1.0
+    if 0 <= asked <= _LONGEST_PAUSE:
+        return asked
+    return tenacity.wait_exponential_jitter(initial=0.5, max=_LONGEST_PAUSE)(state)
