@@ -62,7 +62,8 @@ class Handler(BaseHTTPRequestHandler):
         if mood == "empty":
             return {"content": None}
         said = asked["messages"]
-        light = re.search(r"(\w+): off", said[-1]["content"])
+        shown = [str(each["content"]) for each in said if ": o" in str(each["content"])]
+        light = re.search(r"(\w+): off", shown[-1])
         action = f"press {light[1]}" if light else "press black"
         if "tools" in asked:
             names = [tool["function"]["name"] for tool in asked["tools"]]

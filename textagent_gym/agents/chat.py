@@ -267,4 +267,4 @@ def _pause(state: tenacity.RetryCallState) -> float:
         asked = -1.0
     if 0 <= asked <= _LONGEST_PAUSE:
         return asked
-    return tenacity.wait_exponential_jitter(initial=0.5, max=_LONGEST_PAUSE)(state)
+    return tenacity.wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)(state)

@@ -27,7 +27,7 @@ def suite_table(result: Result) -> Table:
     unit_returns = all(evaluation.unit_returns for evaluation in evaluations.values())
     parts = [(f" {name}", each.episodes, each.unit_returns) for name, each in evaluations.items()]
     rows = [("all", result.episodes, unit_returns), *(parts if len(parts) > 1 else [])]
-    return _table(f"{result.agent} in {result.suite.name}", rows, [])
+    return _table(f"{result.agent:.100} in {result.suite.name}", rows, [])
 
 
 def _table(

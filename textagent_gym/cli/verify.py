@@ -60,7 +60,8 @@ class Verify:
         with bar("Replaying", len(load_result(self.result).episodes)) as done:
             verification = verify_result(self.result, done)
         result = verification.result
-        status = _print(verification.notes, verification.mismatches, result.episodes, result.agent)
+        exact = all(not evaluation.spec["nondeterministic"] for evaluation in result.evaluations.values())
+        status = _print(verification.notes, verification.mismatches, result.episodes, result.agent, exact)
         if not status:
             Console().print(suite_table(result))
         return status
@@ -75,11 +76,26 @@ class Verify:
         spec, notes = spec_from_file(evaluation.spec, trust=self.trust, kwargs=parse_settings(self.set))
         with bar("Replaying", len(evaluation.episodes)) as done:
             mismatches = replay(evaluation, done, spec=spec)
-        return _print([*notes, *other_versions(evaluation)], mismatches, evaluation.episodes, evaluation.agent)
+        notes += other_versions(evaluation)
+        return _print(notes, mismatches, evaluation.episodes, evaluation.agent, not spec.nondeterministic)
 
 
-def _print(notes: Sequence[str], mismatches: Sequence[Mismatch], episodes: Sequence[EpisodeRecord], agent: str) -> int:
-    """Say what checking has shown; returns the exit status."""
+def _print(
+    notes: Sequence[str],
+    mismatches: Sequence[Mismatch],
+    episodes: Sequence[EpisodeRecord],
+    agent: str,
+    exact: bool,
+) -> int:
+    """Say what checking has shown; returns the exit status.
+
+    Args:
+        notes: sentences for the reader.
+        mismatches: everything that is not as recorded.
+        episodes: recorded episodes.
+        agent: name of the agent.
+        exact: whether texts are compared, and so the agents that act equally everywhere.
+    """
     from rich.console import Console
 
     from textagent_gym.evaluation import summarize
@@ -111,18 +127,18 @@ def _print(notes: Sequence[str], mismatches: Sequence[Mismatch], episodes: Seque
         return 1
     if broken < total:
         say(f"All {total - broken} episodes happened as recorded; success {summarize(episodes).success}.", "green")
-        checked = agent in CHECKED_AGENTS
-        who = "" if checked else f"that {agent[:100]!r} acted, "
-        say(f"Not checked: {who}seconds, tokens, and the versions of packages.")
+        who = "" if exact and agent in CHECKED_AGENTS else f"that {agent[:100]!r} acted, "
+        texts = "" if exact else "what the agent read, "
+        say(f"Not checked: {who}{texts}seconds, tokens, and the versions of packages.")
     return 0
 
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """End the block by an error when it takes too long, also in the middle of an episode."""
+    """End the block as Ctrl-C does when it takes too long, also in the middle of an episode."""
 
     def stop(signum: int, frame: object) -> None:
-        raise TimeoutError(f"stopped after {seconds:g} seconds: the result is not checked. Give more with --seconds")
+        raise KeyboardInterrupt(f"Stopped after {seconds:g} seconds: the result is not checked. See --seconds.")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)

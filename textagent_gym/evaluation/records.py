@@ -27,6 +27,8 @@ LONGEST_LINE = 2**24
 LARGEST_FILE = 2**28
 """Bytes of a file that is read, once it is decompressed: what fits into the memory of a small machine."""
 _SEAL = "sha256"  # Key of the last line.
+_DEEPEST = 20  # Levels of a line: an argument of a wrapper in a spec has five, and its value has some of its own.
+_LARGEST_NUMBER = 2**128  # Seeds are below it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,14 +343,29 @@ def read_line(text: bytes) -> Any:
     """What a line holds.
 
     Raises:
-        ValueError: it is not JSON, or names something twice, which programs read differently.
+        ValueError: it is not JSON, names something twice, which programs read differently, or is nested deeper than
+            results are.
     """
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        values = json.loads(text, object_pairs_hook=_once)
     except KeyError as error:
         raise ValueError(f"names {error.args[0]!r:.100} twice") from None
     except (ValueError, RecursionError):
         raise ValueError("is cut off or damaged") from None
+    _check_numbers(values, _DEEPEST)
+    return values
+
+
+def _check_numbers(value: Any, depth: int) -> None:
+    """Raise `ValueError` for values nested too deep, or whole numbers that cannot be counted with."""
+    if isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
+        raise ValueError("holds a number that is too large")
+    if isinstance(value, dict | list):
+        if not depth:
+            raise ValueError("is nested too deep")
+        for item in value.values() if isinstance(value, dict) else value:
+            if not isinstance(item, str):
+                _check_numbers(item, depth - 1)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -104,7 +104,10 @@ def replay(
     try:
         for number, expected in enumerate(evaluation.episodes):
             index, repeat = divmod(number, max(1, evaluation.repeats))
-            conversation = None if conversations is None else next(conversations, "")
+            conversation = None
+            if conversations is not None:
+                said = next(conversations, None)
+                conversation = "" if said is None else said  # Nothing is no conversation, not one that is unchecked.
             if expected.seed != evaluation.seed + repeat:
                 what = f"its seed is {expected.seed}, not {evaluation.seed + repeat}"
             elif expected.broken:

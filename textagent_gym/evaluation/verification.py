@@ -136,7 +136,7 @@ def _identity(folder: Path) -> dict[str, Any]:
             f"{path} is of another {suite.name} than the one here: digest {identity['digest']!r:.100}, "
             f"not {suite.digest!r}"
         )
-    if text.decode() != to_json(identity):
+    if text != to_json(identity).encode():
         raise InvalidOptionError(f"{path} is written otherwise than a result is")
     return dict(identity)
 
