@@ -6,7 +6,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
-from textagent_gym.evaluation.episode import MOST_REPEATS, play_until_whole
+from textagent_gym.evaluation.episode import MOST_REPEATS, base_of, play_until_whole
 from textagent_gym.evaluation.records import EpisodeRecord, record
 from textagent_gym.processes import worker_processes
 
@@ -58,7 +58,16 @@ def make_player(agent: AgentMaker, env: gymnasium.Env[str, str]) -> Agent:
 def play_job(env: gymnasium.Env[str, str], player: Agent, job: Job) -> Played:
     """Play an episode, again where its world breaks."""
     episode = play_until_whole(env, player, options={"task_index": job.index}, seed=job.seed)
-    return Played(record(episode, job.seed), episode.conversation if job.conversation else [])
+    recorded = record(episode, job.seed)
+    if not recorded.task:  # The world could not even be reset.
+        recorded = replace(recorded, task=task_id(env, job.index))
+    return Played(recorded, episode.conversation if job.conversation else [])
+
+
+def task_id(env: gymnasium.Env[str, str], index: int) -> str:
+    """Id of a task of the split that is played."""
+    base = base_of(env)
+    return str(base.tasks.task(base.split, index).id)
 
 
 class Players:

@@ -66,10 +66,12 @@ class _Recorded:
         action = self._actions[self._next] if self._next < len(self._actions) else None
         self._next += 1
         if self._claimed is not None and not self.difference:
-            own = self._claimed.act(observation, info)
-            if own != action:
+            expected = self._claimed.act(observation, info)
+            if expected != action:
                 name, recorded = self._claimed.name, "nothing" if action is None else repr(action)
-                self.difference = f"action {self._next} of the agent {name!r} is {own!r}, and {recorded} is recorded"
+                self.difference = (
+                    f"action {self._next} of the agent {name!r} is {expected!r}, and {recorded} is recorded"
+                )
         return action
 
 
@@ -106,8 +108,8 @@ def replay(
             index, repeat = divmod(number, max(1, evaluation.repeats))
             conversation = None
             if conversations is not None:
-                said = next(conversations, None)
-                conversation = "" if said is None else said  # Nothing is no conversation, not one that is unchecked.
+                values = next(conversations, None)
+                conversation = "" if values is None else values  # Nothing is not a conversation that is unchecked.
             if expected.seed != evaluation.seed + repeat:
                 what = f"its seed is {expected.seed}, not {evaluation.seed + repeat}"
             elif expected.broken:

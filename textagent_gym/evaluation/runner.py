@@ -14,8 +14,8 @@ from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation.episode import base_of, count_tasks
-from textagent_gym.evaluation.players import AgentMaker, Job, Played, Players, make_player, play_job
+from textagent_gym.evaluation.episode import count_tasks
+from textagent_gym.evaluation.players import AgentMaker, Job, Played, Players, make_player, play_job, task_id
 from textagent_gym.evaluation.records import (
     EpisodeRecord,
     Evaluation,
@@ -133,10 +133,8 @@ def _spec(env: gymnasium.Env[str, str]) -> EnvSpec:
 
 def _lost(env: gymnasium.Env[str, str], job: Job) -> Played:
     """An episode that nobody could play to its end."""
-    base = base_of(env)
-    task = base.tasks.task(base.split, job.index)
     broken = "the process that played it died"
-    return Played(EpisodeRecord(task.id, job.seed, (), (), False, False, True, broken=broken), [])
+    return Played(EpisodeRecord(task_id(env, job.index), job.seed, (), (), False, False, True, broken=broken), [])
 
 
 def check_evaluation(

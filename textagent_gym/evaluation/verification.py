@@ -88,20 +88,20 @@ def verify_result(folder: Path, progress: Callable[[int], None] | None = None) -
     checked = 0
     for part in result.suite.parts:
         evaluation, file = result.evaluations[part.name], records_of(folder, part)
-        said = _conversations(conversations_of(file))
+        conversations = _conversations(conversations_of(file))
 
         def show(done: int, before: int = checked) -> None:
             if progress is not None:
                 progress(before + done)
 
         with closing(make_part(part, result.details)) as env:
-            found = [Mismatch(None, "", what) for what in _wrong_header(evaluation, result, part, env)]
+            differences = [Mismatch(None, "", what) for what in _wrong_header(evaluation, result, part, env)]
             # The numbers of tasks and episodes are the suite's: what the header says otherwise has been noted.
             asked = replace(evaluation, tasks=part.tasks, repeats=part.episodes, seed=part.seed)
-            found += replay(asked, show, spec=env.spec, conversations=said)
-        if next(said, None) is not None:
-            found.append(Mismatch(None, "", "more conversations than episodes are there"))
-        mismatches += [replace(mismatch, file=file.name) for mismatch in found]
+            differences += replay(asked, show, spec=env.spec, conversations=conversations)
+        if next(conversations, None) is not None:
+            differences.append(Mismatch(None, "", "more conversations than episodes are there"))
+        mismatches += [replace(mismatch, file=file.name) for mismatch in differences]
         notes += [note for note in other_versions(evaluation) if note not in notes]
         checked += len(evaluation.episodes)
     # Numbers of episodes that did not happen may be no numbers.
