@@ -50,7 +50,7 @@ MemoryKind = Literal["whole", "window", "turn", "no-thoughts"]
 HARMLESS = frozenset(
     {
         *("iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"),
-        "vllm_memory",
+        *("vllm_memory", "gradient_checkpointing"),
         *("eval_every", "eval_tasks", "eval_split", "eval_episodes", "eval_temperature", "eval_max_action_tokens"),
         "eval_set",
     }
@@ -175,6 +175,13 @@ class TrainerConfig(RolloutConfig):
     microbatch: int = 8_192
     """Number of tokens that go through the model at once, in episodes (or their contexts) of nearly the same length; a
     longer one goes by itself. It bounds the memory and changes nothing else."""
+    gradient_checkpointing: bool = False
+    """Whether the update computes what is inside of the layers twice instead of keeping it, which spares memory."""
+    lora_rank: int = 0
+    """Rank of low-rank adapters (LoRA), which alone are learned; the saved policy holds their sum with the weights.
+    0 learns all weights."""
+    lora_alpha: float = 32.0
+    """Weight of the adapters, times their rank."""
     aggregation: Aggregation = "token"
     """Divisor that makes the loss of the tokens one number: "token" (number of tokens in the minibatch),
     "sequence" (number of tokens in each episode) or "constant" (`max_action_tokens`, for every episode)."""
@@ -237,7 +244,7 @@ class TrainerConfig(RolloutConfig):
         of_curricula = ("difficulty_levels", "difficulty_tasks", "success_window")
         for name in (*at_least_one, *of_evaluations, *of_curricula):
             check_at_least(name, getattr(self, name), 1)
-        for name in ("iterations", "learning_rate", "warmup", "eval_every"):
+        for name in ("iterations", "learning_rate", "warmup", "eval_every", "lora_rank"):
             check_at_least(name, getattr(self, name), 0)
         for name, low in (("memory_turns", 1), ("eval_temperature", 0), ("eval_max_action_tokens", 1)):
             if getattr(self, name) is not None:
@@ -245,6 +252,7 @@ class TrainerConfig(RolloutConfig):
         if "split" in self.eval_set:
             raise InvalidOptionError(f"eval_set holds split={self.eval_set['split']}: give it as eval_split")
         check_above_zero("max_gradient", self.max_gradient)
+        check_above_zero("lora_alpha", self.lora_alpha)
         components_of(self.mixture)
         horizon_schedule(self)
         difficulty_schedule(self)

@@ -31,6 +31,13 @@ from baselines.credit.advantages import GroupTooSmallError
 from baselines.credit.method import Method
 from baselines.envs.curriculum import Curriculum, Stage, make_curriculum
 from baselines.evaluation.held_out import HeldOut, make_held_out_env
+from baselines.policy.adapters import (
+    WithoutAdapters,
+    adapter_weights,
+    add_adapters,
+    load_adapter_weights,
+    merged,
+)
 from baselines.policy.chat import chat_of
 from baselines.policy.models import context_length, load_policy
 from baselines.rollout import Collection, Collector, EpisodeRequest, make_collector, share_of
@@ -296,7 +303,7 @@ class _Run:
         with self.accelerator.main_process_first():
             self.curriculum = check_run(self.played, method)
         try:
-            policy, tokenizer = load_policy(str(checkpoint.folder) if checkpoint else config.model)
+            policy, tokenizer = self._load_policy(checkpoint)
             context_length(policy)  # Refused before the folder is claimed.
             critic = self._load_critic(checkpoint)
         except OSError as error:
@@ -351,6 +358,7 @@ class _Run:
                 schedule=learner.schedule,
                 successes=self.successes,
                 save_policy=self._save_policy,
+                adapters=self._adapter_weights(),
                 critic=critic,
             )
         self.accelerator.wait_for_everyone()
@@ -369,6 +377,18 @@ class _Run:
         self.accelerator.wait_for_everyone()
         return folder
 
+    def _load_policy(self, checkpoint: Checkpoint | None) -> tuple[Any, Any]:
+        config = self.config
+        # Adapters belong to the weights that they were learned with, and a checkpoint holds the sum of both.
+        policy, tokenizer = load_policy(str(checkpoint.folder) if checkpoint and not config.lora_rank else config.model)
+        if config.lora_rank:
+            add_adapters(policy, config.lora_rank, config.lora_alpha, config.seed)
+        if checkpoint:
+            load_adapter_weights(policy, checkpoint.adapters)
+        if config.gradient_checkpointing:
+            policy.gradient_checkpointing_enable({"use_reentrant": False})
+        return policy, tokenizer
+
     def _load_critic(self, checkpoint: Checkpoint | None) -> Any:
         if self.method.critic is None:
             return None
@@ -379,21 +399,28 @@ class _Run:
     def _prepare(self, policy: Any, critic: Any, checkpoint: Checkpoint | None) -> Learner:
         """Models and optimizer, on the devices of all processes."""
         config, method = self.config, self.method
-        groups: list[dict[str, Any]] = [{"params": list(policy.parameters())}]
+        groups: list[dict[str, Any]] = [{"params": [weight for weight in policy.parameters() if weight.requires_grad]}]
         if critic is not None and method.critic is not None:
             groups.append({"params": list(critic.parameters()), "lr": method.critic.learning_rate})
         inner = torch.optim.AdamW(groups, lr=config.learning_rate, weight_decay=0.0)
         policy, optimizer = self.accelerator.prepare(policy, inner)
         critic = None if critic is None else self.accelerator.prepare(critic)
         schedule = LinearLR(inner, 1 / (config.warmup + 1), total_iters=config.warmup)
-        reference = None
+        reference: Any = None
         if method.reference:
-            reference = load_policy(config.model)[0].to(self.accelerator.device).eval()
+            if config.lora_rank:
+                reference = WithoutAdapters(self.accelerator.unwrap_model(policy))
+            else:
+                reference = load_policy(config.model)[0].to(self.accelerator.device).eval()
         if checkpoint is not None:
             optimizer.load_state_dict(checkpoint.optimizer)
             schedule.load_state_dict(checkpoint.schedule)
         return Learner(self.accelerator, policy, optimizer, schedule, critic, reference)
 
+    def _adapter_weights(self) -> dict[str, torch.Tensor]:
+        return adapter_weights(self.accelerator.unwrap_model(self.learner.policy)) if self.config.lora_rank else {}
+
     def _save_policy(self, folder: Path) -> None:
-        self.accelerator.unwrap_model(self.learner.policy).save_pretrained(folder)
+        policy = self.accelerator.unwrap_model(self.learner.policy)
+        (merged(policy) if self.config.lora_rank else policy).save_pretrained(folder)
         self.chat.save(folder)
