@@ -35,6 +35,9 @@ KLEstimator = Literal["k1", "k2", "k3"]
 Level = Literal["turn", "token"]
 """Unit that counts as a step of an episode; see `credit/rollouts.py`."""
 
+TrackerKind = Literal["tensorboard", "wandb", "trackio"]
+"""Places that metrics are logged to beside the run's folder."""
+
 StateKind = Literal["world", "observation"]
 """What makes the states of two steps equal: the world's exact state (`TextEnv.state_key`), or the text that is read."""
 
@@ -50,7 +53,7 @@ MemoryKind = Literal["whole", "window", "turn", "no-thoughts"]
 HARMLESS = frozenset(
     {
         *("iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"),
-        *("vllm_memory", "gradient_checkpointing"),
+        *("vllm_memory", "gradient_checkpointing", "trackers"),
         *("eval_every", "eval_tasks", "eval_split", "eval_episodes", "eval_temperature", "eval_max_action_tokens"),
         "eval_set",
     }
@@ -197,6 +200,8 @@ class TrainerConfig(RolloutConfig):
     memory_turns: int | None = None
     """Largest number of earlier turns that the memory "window" or "turn" shows.
     By default it is the one that the model was saved with, or 8."""
+    trackers: tuple[TrackerKind, ...] = ()
+    """Places that the metrics are logged to as well; each needs the package of that name."""
     checkpoint_every: int = 10
     """Number of iterations between two checkpoints."""
     eval_every: int = 0

@@ -56,6 +56,7 @@ from baselines.training.allocator import keep_freed_memory
 from baselines.training.capabilities import check_environments, infos_of
 from baselines.training.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.training.critic import load_critic
+from baselines.training.trackers import check_trackers, flat_settings
 from baselines.training.update import Learner, update, useful_groups
 from textagent_gym.errors import WorldBrokenError
 
@@ -140,6 +141,7 @@ def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
         run.held_out = HeldOut(run.played, policy, run.chat, processes, process)
     metrics = {"iteration": iteration, **run.held_out.evaluate(policy)}
     run.evaluated.add(iteration)
+    run.track({f"evaluation/{name}": value for name, value in metrics.items()})
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics, EVALUATIONS)
         if log is not None:
@@ -177,6 +179,7 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     success = run.curriculum.success(run.stage, summary)
     run.iteration += 1
     run.successes.append(success)
+    run.track(metrics)
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics)
         if log is not None:
@@ -295,7 +298,8 @@ class _Run:
         self.config = config
         self.method = method
         self.folder = config.out
-        self.accelerator = Accelerator()
+        check_trackers(config.trackers)
+        self.accelerator = Accelerator(log_with=list(config.trackers) or None, project_dir=str(config.out))
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         # A run that resumes converses as it did, wherever the first model may be now.
@@ -321,6 +325,8 @@ class _Run:
             drop_metrics_after(self.folder, self.iteration)
             drop_metrics_after(self.folder, self.iteration, EVALUATIONS)
         self.accelerator.wait_for_everyone()
+        if config.trackers:
+            self.accelerator.init_trackers("textagent-gym", flat_settings(config))
         self.evaluated = logged_iterations(self.folder, EVALUATIONS)
         self.held_out: HeldOut | None = None  # Made for the first evaluation.
 
@@ -331,6 +337,11 @@ class _Run:
         make_env = self.curriculum.make_env(infos_of(self.method))
         policy = self.accelerator.unwrap_model(self.learner.policy)
         return make_collector(config, policy, self.chat, make_env, max(1, min(config.slots, episodes)))
+
+    def track(self, metrics: dict[str, Any]) -> None:
+        """Log the metrics that are numbers to the trackers, at the number of the last iteration."""
+        numbers = {name: value for name, value in metrics.items() if isinstance(value, (int, float))}
+        self.accelerator.log(numbers, step=self.iteration)
 
     @property
     def stage(self) -> Stage:
@@ -375,6 +386,8 @@ class _Run:
 
             replace_folder(folder, write)
         self.accelerator.wait_for_everyone()
+        for tracker in self.accelerator.trackers:
+            tracker.finish()
         return folder
 
     def _load_policy(self, checkpoint: Checkpoint | None) -> tuple[Any, Any]:
