@@ -311,6 +311,7 @@ CONVERSATION_EDITS: dict[str, Callable[[list[Any]], object]] = {
     "conversation too many": lambda all_said: all_said.append([]),
     "order": lambda all_said: all_said.reverse(),
     "none": lambda all_said: all_said.clear(),
+    "nothing too many": lambda all_said: all_said.append(None),
     "nothing": lambda all_said: all_said.__setitem__(0, None),
     "no conversation": lambda all_said: all_said.__setitem__(0, "<script>"),
 }

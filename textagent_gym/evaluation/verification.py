@@ -99,7 +99,7 @@ def verify_result(folder: Path, progress: Callable[[int], None] | None = None) -
             # The numbers of tasks and episodes are the suite's: what the header says otherwise has been noted.
             asked = replace(evaluation, tasks=part.tasks, repeats=part.episodes, seed=part.seed)
             differences += replay(asked, show, spec=env.spec, conversations=conversations)
-        if next(conversations, None) is not None:
+        if any(True for _ in conversations):
             differences.append(Mismatch(None, "", "more conversations than episodes are there"))
         mismatches += [replace(mismatch, file=file.name) for mismatch in differences]
         notes += [note for note in other_versions(evaluation) if note not in notes]
