@@ -7,10 +7,11 @@ import os
 import threading
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import gymnasium
+import tyro
 
 from textagent_gym.calls import FORMATS, Tool
 from textagent_gym.calls.formats import ACT
@@ -24,37 +25,42 @@ _RETRIED = (408, 409, 425, 429)  # Statuses below 500 after which the same call 
 _LONGEST_PAUSE = 60.0  # Seconds between two calls: limits of rates are per minute.
 _LONGEST_REASON = 300  # Characters of a server's message that are kept.
 
+# As the command line shows what is left to the server.
+_Text = Annotated[str | None, tyro.conf.arg(metavar="STR", help_behavior_hint="")]
+_Number = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")]
+_Count = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChatSettings:
     """How a model is asked. What is `None` is left to the server, and everything is recorded but the key."""
 
-    base_url: str | None = None
+    base_url: _Text = None
     """Address of the server, such as http://localhost:8000/v1; by default OpenAI's."""
     key_variable: str = "OPENAI_API_KEY"
     """Environment variable that holds the key of the server. Servers that ask for none need none."""
-    format: str | None = None
+    format: _Text = None
     """Format in which the model is told to answer: tag, last-line, react, think, call, plan or reflect.
     By default its whole answer is the action."""
     tools: bool = False
     """Whether the model calls functions natively: the tools of the world, or `act` in worlds of commands."""
-    temperature: float | None = None
+    temperature: _Number = None
     """Sampling temperature."""
-    top_p: float | None = None
+    top_p: _Number = None
     """Share of the probability that tokens are sampled from."""
-    max_tokens: int | None = None
+    max_tokens: _Count = None
     """Largest number of tokens per answer."""
-    reasoning_effort: str | None = None
+    reasoning_effort: _Text = None
     """Effort of models that reason, in the server's own words."""
     call_seconds: float = 120.0
     """Time after which a silent server is asked again."""
     retries: int = 6
     """Number of times that a failed call is made again, after growing pauses."""
-    episode_turns: int | None = None
+    episode_turns: _Count = None
     """Number of turns after which the agent stops, which loses the episode."""
-    episode_tokens: int | None = None
+    episode_tokens: _Count = None
     """Number of tokens written after which the agent stops, which loses the episode."""
-    episode_seconds: float | None = None
+    episode_seconds: _Number = None
     """Time after which the agent stops, which loses the episode."""
 
     def __post_init__(self) -> None:
