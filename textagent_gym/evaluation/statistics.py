@@ -113,14 +113,14 @@ def cluster_interval(shares: Sequence[float], trials: int) -> Interval:
     It is Wilson's interval of as many independent trials as would give the variance that is seen between clusters
     (effective sample size: Kish, 1965, "Survey Sampling", section 8.2), at least one per cluster and at most all. Where
     all clusters agree, there is no spread to go by, and each counts as one trial. In simulations of 3 to 60 clusters it
-    is shorter than the normal approximation over clusters and covers the truth more often.
+    covered the truth in 0.86 to 1.00 of the cases, and the normal approximation over clusters in 0.80 to 1.00.
 
     Args:
         shares: share of successes in each cluster, all of about equal size.
         trials: number of trials in all.
 
     >>> str(cluster_interval([1.0, 1.0, 0.5], 6))
-    '0.833 [0.376, 0.976]'
+    '0.833 [0.403, 0.974]'
     """
     mean = fmean(shares)
     variance = stdev(shares) ** 2 / len(shares) if len(shares) > 1 else 0.0
@@ -144,7 +144,7 @@ def pass_at_k(successes: int, trials: int, k: int) -> float:
 def pass_hat_k(successes: int, trials: int, k: int) -> float:
     """Probability that all of k episodes of a task succeed ("pass^k"), estimated without bias.
 
-    Source: Yao et al., 2024, "tau-bench" (arXiv 2406.12045), section 4.
+    Source: Yao et al., 2024, "tau-bench" (arXiv 2406.12045).
 
     >>> pass_hat_k(3, 4, 2)
     0.5
