@@ -115,11 +115,11 @@ class Players:
                     number, _ = running.pop(future)
                     yield number, played
             except BrokenExecutor:
-                alone, lost = len(running) == 1, list(running.values())
+                lost = list(running.values())
                 running.clear()
                 self._executor = self._start()
                 for number, job in lost:
-                    deaths[number] += alone
+                    deaths[number] += 1
                     if deaths[number] > MOST_REPEATS:
                         yield number, None
                     else:
