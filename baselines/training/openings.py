@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from accelerate.utils import extract_model_from_parallel
@@ -93,12 +93,14 @@ class Openings:
         if openings:
             ids = torch.tensor([[*opening, *(0,) * (width - len(opening))] for opening in openings], device=device)
             model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
-        self._states: list[_KeysValues] = [(layer.keys, layer.values) for layer in cache.layers]
+        layers = cast("list[DynamicLayer]", cache.layers)
+        self._states = [cast("_KeysValues", (layer.keys, layer.values)) for layer in layers]
         self._copies: list[_KeysValues] = [(keys.detach(), values.detach()) for keys, values in self._states]
         for state, copy in zip(self._states, self._copies, strict=True):
             for tensor, leaf in zip(state, copy, strict=True):
                 if tensor.requires_grad:
-                    tensor.register_hook(partial(_add_collected, leaf.requires_grad_()))
+                    add_collected = partial(_add_collected, leaf.requires_grad_())
+                    tensor.register_hook(add_collected)  # type: ignore[no-untyped-call]
 
     def length(self, row: Row) -> int:
         """Number of tokens of the row that have been read."""

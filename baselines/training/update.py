@@ -279,7 +279,7 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
 def _forward(lesson: _Lesson, batch: Batch, rows: list[Row], episodes: list[int], opened: Opened | None) -> Forward:
     """Everything that a loss may depend on, for one microbatch of rows; `episodes` are those of all processes."""
     learner, credit = lesson.learner, lesson.credit
-    ids, mask = batch.ids, batch.attention_mask
+    ids = batch.ids
     temperature = lesson.config.temperature or 1.0
 
     def per_step(array: Array) -> torch.Tensor:
@@ -306,7 +306,7 @@ def _forward(lesson: _Lesson, batch: Batch, rows: list[Row], episodes: list[int]
         advantages=per_step(credit.advantages),
         reference_log_probs=None if lesson.reference is None else per_token(lesson.reference),
         step_mask=batch.step_mask,
-        values=None if learner.critic is None else estimates(learner.critic, ids, mask),
+        values=None if learner.critic is None else estimates(learner.critic, ids),
         old_values=None if old_values is None else per_step(old_values),
         returns=None if credit.returns is None else per_step(credit.returns),
     )
