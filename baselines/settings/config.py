@@ -23,6 +23,9 @@ Aggregation = Literal["token", "sequence", "constant"]
 PoolKind = Literal["in-process", "process", "thread"]
 """Where the environments of a rollout live; see `envs.pool.make_pool`."""
 
+GeneratorKind = Literal["transformers", "vllm"]
+"""Back end that samples the actions; see `rollout.backend.make_generator`."""
+
 PolicyLoss = Literal["clip", "gspo", "cispo", "episode"]
 """Loss of a sampled token; see `PolicyConfig.loss`."""
 
@@ -47,6 +50,7 @@ MemoryKind = Literal["whole", "window", "turn", "no-thoughts"]
 HARMLESS = frozenset(
     {
         *("iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"),
+        "vllm_memory",
         *("eval_every", "eval_tasks", "eval_split", "eval_episodes", "eval_temperature", "eval_max_action_tokens"),
         "eval_set",
     }
@@ -113,6 +117,10 @@ class RolloutConfig:
     answer_seconds: float = 600.0
     """Seconds after which an environment that has not answered counts as broken; without effect in process, where
     nothing can be interrupted."""
+    generator: GeneratorKind = "transformers"
+    """Back end that samples the actions: "transformers" anywhere, "vllm" for large models; it is installed apart."""
+    vllm_memory: float = 0.4
+    """Share of a GPU's memory that vLLM takes for its weights and its cache."""
     temperature: float = 1.0
     """Sampling temperature; 0 takes the likeliest token."""
     max_action_tokens: int = 24
@@ -131,6 +139,8 @@ class RolloutConfig:
         if self.workers is not None:
             check_at_least("workers", self.workers, 1)
         check_above_zero("answer_seconds", self.answer_seconds)
+        if not 0 < self.vllm_memory <= 1:
+            raise InvalidOptionError(f"vllm_memory must be above 0 and at most 1, got {self.vllm_memory}")
 
     @property
     def wrappers(self) -> tuple[Wrap, ...]:

@@ -34,6 +34,7 @@ from baselines.evaluation.held_out import HeldOut, make_held_out_env
 from baselines.policy.chat import chat_of
 from baselines.policy.models import context_length, load_policy
 from baselines.rollout import Collection, Collector, EpisodeRequest, make_collector, share_of
+from baselines.rollout.backend import check_installed
 from baselines.rollout.branching import branch_requests, with_values
 from baselines.rollout.trajectory import Trajectory
 from baselines.settings.config import HARMLESS, TrainerConfig
@@ -103,6 +104,7 @@ def check_run(config: TrainerConfig, method: Method) -> Curriculum:
         GroupTooSmallError: `group_size` is smaller than the method needs.
         InvalidOptionError: an environment lacks what the method, the curriculum or the evaluations need, or the loss
             cannot be computed with the memory.
+        MissingDependencyError: the back end of the generation is not installed.
     """
     if config.group_size < method.smallest_group:
         raise GroupTooSmallError(
@@ -110,6 +112,7 @@ def check_run(config: TrainerConfig, method: Method) -> Curriculum:
             f"{method.smallest_group}"
         )
     config.check_memory(config.dialogue.memory)
+    check_installed(config.generator)
     if config.eval_every:
         make_held_out_env(config).close()
     curriculum = make_curriculum(config)
