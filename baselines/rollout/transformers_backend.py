@@ -27,9 +27,9 @@ import numpy as np
 import torch
 from transformers import Cache, DynamicLayer, PreTrainedModel
 
+from baselines.policy.microbatches import pack
 from baselines.policy.models import context_length
 from baselines.rollout.backend import Completion, Prompt
-from baselines.training.microbatches import pack
 
 _PACK_AT = 1.5  # Pack when the cache is that many times as wide as its longest conversation.
 _PREFILL = 16_384  # Largest number of tokens of new conversations that are read at once, which bounds the memory.

@@ -11,9 +11,9 @@ import torch
 from transformers import AutoConfig, AutoModelForTokenClassification, PreTrainedModel
 
 from baselines.credit.rollouts import Array
+from baselines.policy.microbatches import pack
 from baselines.rollout.trajectory import Trajectory, Turn, rows_of
 from baselines.settings.config import Level
-from baselines.training.microbatches import pack
 
 
 def load_critic(name_or_path: str) -> PreTrainedModel:

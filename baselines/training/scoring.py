@@ -19,8 +19,8 @@ from accelerate.utils import extract_model_from_parallel
 
 from baselines.credit.losses import token_log_probs
 from baselines.credit.rollouts import Array
+from baselines.policy.microbatches import pack
 from baselines.rollout.trajectory import Batch, Trajectory, collate, rows_of
-from baselines.training.microbatches import pack
 from baselines.training.openings import Opened, read_openings
 
 

@@ -26,10 +26,10 @@ from baselines.credit.advantages import Credit
 from baselines.credit.losses import aggregate
 from baselines.credit.method import Forward, Method
 from baselines.credit.rollouts import Array, Counts, Rollouts, join, rollouts_of, turn_values
+from baselines.policy.microbatches import pack
 from baselines.rollout.trajectory import Batch, Row, Trajectory, collate, idle_batch, rows_of
 from baselines.settings.config import TrainerConfig
 from baselines.training.critic import estimates, read_values
-from baselines.training.microbatches import pack
 from baselines.training.openings import Opened, read_openings
 from baselines.training.scoring import batch_log_probs, read_log_probs, sampling_log_probs
 

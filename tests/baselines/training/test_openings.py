@@ -11,9 +11,9 @@ import torch
 from accelerate import Accelerator
 
 from baselines import grpo
+from baselines.policy.microbatches import pack
 from baselines.policy.models import load_policy
 from baselines.rollout.trajectory import Row, Trajectory, Turn, collate, rows_of
-from baselines.training.microbatches import pack
 from baselines.training.openings import read_openings
 from baselines.training.scoring import batch_log_probs
 from baselines.training.update import Learner, update
