@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from baselines.policy.adapters import merged_weights
 from baselines.policy.models import context_length
 from baselines.rollout.backend import Completion, Prompt
 
@@ -64,7 +65,7 @@ class _Engine:
 
     def take_weights(self, model: PreTrainedModel) -> None:
         """Speak with the weights of a model."""
-        weights = [(name, parameter.detach()) for name, parameter in model.named_parameters()]
+        weights = list(merged_weights(model).items())
 
         def load(theirs: Any) -> None:
             theirs.load_weights(weights)

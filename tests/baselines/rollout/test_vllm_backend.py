@@ -16,6 +16,7 @@ import torch
 from transformers import PreTrainedModel
 
 from baselines import grpo, sft
+from baselines.policy.adapters import add_adapters
 from baselines.policy.models import load_policy, make_tiny_policy
 from baselines.rollout import Completion, Prompt, make_generator
 from textagent_gym.errors import MissingDependencyError
@@ -34,10 +35,12 @@ def policy(tmp_path_factory: pytest.TempPathFactory, demos: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=[True, False], ids=["tied", "untied"])
+@pytest.fixture(params=["tied", "untied", "with adapters"])
 def model(policy: Path, request: pytest.FixtureRequest) -> PreTrainedModel:
     loaded, _ = load_policy(str(policy))
-    if not request.param:
+    if request.param == "with adapters":
+        add_adapters(loaded, rank=4, alpha=8.0)
+    if request.param == "untied":
         loaded.lm_head.weight = torch.nn.Parameter(torch.randn_like(loaded.lm_head.weight) / 8)
         loaded.config.tie_word_embeddings = False
     return loaded.eval()
