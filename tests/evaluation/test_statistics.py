@@ -142,7 +142,9 @@ def test_compare_prints_the_difference(tmp_path: Path) -> None:
     evaluate(LIGHTS, "oracle", tasks=12, path=tmp_path / "other", kwargs={"split": "test"})
     done = run("compare", str(tmp_path / "random"), str(tmp_path / "oracle"))
     assert done.returncode == 0, done.stderr
-    assert "12     0.000  1.000   1.000 [0.515, 1.000]  12      0      0.0005" in done.stdout
+    row = next(line.split() for line in done.stdout.splitlines() if line.split()[:1] == ["all"])
+    low = f"[{2 * wilson_interval(12, 12).low - 1:.3f},"
+    assert row == ["all", "12", "0.000", "1.000", "1.000", low, "1.000]", "12", "0", "0.0005"]
     refused = run("compare", str(tmp_path / "random"), str(tmp_path / "other"))
     assert refused.returncode == 2
     assert "nothing to compare" in " ".join(refused.stderr.split())
