@@ -38,12 +38,13 @@ from textagent_gym.files import cache_folder, whole_folder
 _MOST_GAMES = 10_000  # Games that are kept: more than a training run revisits, and 4 GB at 0.4 MB each.
 SWEEP = 50
 """Games that a process writes between two looks at how many there are."""
+_SHARED = 2_048  # Games that a process keeps in memory.
 _LOCKS = 256  # Lock files are shared by entries with the same hash, so that they stay few.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoredGame:
-    """A game ready to be played. Immutable and shared by everybody who plays it.
+    """A game ready to be played. Immutable and shared by everybody who plays it; equal to itself alone.
 
     Attributes:
         story: path of the `.z8` file, which is not there if nobody has asked for the compiled game.
@@ -96,7 +97,15 @@ def load(spec: Spec, split: str, index: int, *, compiled: bool = True) -> Stored
     Raises:
         InfeasibleDifficultyError, GenerationError, MissingDependencyError: it cannot be built.
     """
-    return _read_shared(_build_if_absent(spec, split, index, compiled=compiled))
+    if compiled:
+        return _read_shared(_build_if_absent(spec, split, index, compiled=True))
+    return _load_uncompiled(os.environ.get("TEXTAGENT_CACHE"), spec, split, index)
+
+
+@lru_cache(maxsize=_SHARED)
+def _load_uncompiled(_: str | None, spec: Spec, split: str, index: int) -> StoredGame:
+    """See `load`. A game that was read once is not looked for on the disk again."""
+    return _read_shared(_build_if_absent(spec, split, index, compiled=False))
 
 
 def is_stored(spec: Spec, split: str, index: int) -> bool:
@@ -116,6 +125,7 @@ def clear() -> int:
 def forget() -> None:
     """Forget what has been read from the disk, so that it is read again."""
     _read_shared.cache_clear()
+    _load_uncompiled.cache_clear()
     load_file.cache_clear()
 
 
@@ -222,7 +232,7 @@ def _locked(entry: Path) -> Iterator[None]:
         yield  # Closing the file gives the lock back, even if this process is killed.
 
 
-@lru_cache(maxsize=2_048)
+@lru_cache(maxsize=_SHARED)
 def _read_shared(entry: Path) -> StoredGame:
     story = entry / "game.z8"
     record: dict[str, Any] = json.loads((entry / "game.json").read_text(encoding="utf-8"))
