@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ from benchmarks.textworld_native import compare
 from tests.domains.textworld.kinds import KINDS, UpstreamGame
 from textagent_gym.domains.textworld import generation, store
 from textagent_gym.domains.textworld.engines import Native, ZMachine
+from textagent_gym.domains.textworld.engines.turns import play
 from textagent_gym.domains.textworld.inform import Fiction
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 from textagent_gym.domains.textworld.store import StoredGame, load_file
@@ -78,7 +81,7 @@ def test_a_game_is_made_and_played_without_a_compiler_and_compiled_once_it_is_as
     spec = make_spec("custom", rooms=1, objects=2, quest_length=2)
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules[generation.build.__module__], "compile_story", lambda game: pytest.fail("compiled"))
-        env = gymnasium.make("textagent/TextWorld-v0", rooms=1, objects=2, quest_length=2, engine="native").unwrapped
+        env = gymnasium.make("textagent/TextWorld-v0", rooms=1, objects=2, quest_length=2).unwrapped
         env.reset(options={"task_index": 0})
         for action in env.oracle():
             *_, info = env.step(action)
@@ -88,8 +91,46 @@ def test_a_game_is_made_and_played_without_a_compiler_and_compiled_once_it_is_as
     assert store.load(spec, "train", 0, compiled=False).story.is_file()
 
 
+def test_a_stored_game_is_played_without_textworld_its_interpreter_and_locks_on_files(cache: Path) -> None:
+    spec = make_spec("custom", rooms=1, objects=2, quest_length=2)
+    solution = store.load(spec, "train", 0, compiled=False).solution
+    code = (
+        "import sys, importlib.metadata as metadata\n"
+        "for name in ('textworld', 'jericho', 'fcntl'): sys.modules[name] = None\n"
+        "def version(name, known=metadata.version):\n"
+        "    if name == 'textworld': raise metadata.PackageNotFoundError(name)\n"
+        "    return known(name)\n"
+        "metadata.version = version\n"
+        "import gymnasium\n"
+        "env = gymnasium.make('textagent/TextWorld-v0', rooms=1, objects=2, quest_length=2)\n"
+        "env.reset(options={'task_index': 0})\n"
+        f"for action in {solution!r}: info = env.step(action)[4]\n"
+        "print(info['success'])\n"
+        "try: env.reset(options={'task_index': 1})\n"
+        "except Exception as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout.startswith("True\n")
+    assert 'pip install "textagent-gym[textworld]"' in done.stdout
+
+
+def test_a_turn_is_worked_out_once_and_only_the_number_of_the_turn_differs(games: OpenGame) -> None:
+    game = games(KINDS[1])
+    engines = [Native(), Native()]
+    for engine in engines:
+        engine.start(game)
+    play.cache_clear()
+    texts = [engines[0].step("look").text for _ in range(3)]
+    assert play.cache_info().misses <= 2
+    before = play.cache_info().misses
+    assert [engines[1].step("look").text for _ in range(3)] == texts
+    assert play.cache_info().misses == before
+    assert [text.rpartition("/")[2] for text in texts] == ["2", "3", "4"]
+    assert len({text.rpartition("/")[0] for text in texts}) == 1
+
+
 def test_an_environment_pickles_in_the_middle_of_an_episode(cache: Path) -> None:
-    env = gymnasium.make("textagent/TextWorld-v0", rooms=2, objects=3, quest_length=4, engine="native").unwrapped
+    env = gymnasium.make("textagent/TextWorld-v0", rooms=2, objects=3, quest_length=4).unwrapped
     env.reset(options={"task_index": 0})
     plan = env.oracle()
     env.step(plan[0])

@@ -11,7 +11,6 @@ built again when it is asked for.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -23,6 +22,7 @@ from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from textagent_gym.complexity import Complexity
@@ -34,6 +34,12 @@ from textagent_gym.domains.textworld.specs import Spec
 from textagent_gym.domains.textworld.story import check_story
 from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError
 from textagent_gym.files import cache_folder, whole_folder
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows has none: two processes may build the same game there, and either's is kept.
+    fcntl = None
 
 _MOST_GAMES = 10_000  # Games that are kept: more than a training run revisits, and 4 GB at 0.4 MB each.
 SWEEP = 50
@@ -73,16 +79,22 @@ _written = count()
 
 
 def games_folder() -> Path:
-    """Where the games of this version of the generator and of TextWorld are kept."""
-    return cache_folder() / "textworld" / f"v{generation.VERSION}-{_upstream_version()}"
+    """Where the games of this version of the generator and of TextWorld are kept.
+
+    Without TextWorld, those that were made with its newest version that left any here.
+    """
+    folder, made_with = cache_folder() / "textworld", _upstream_version()
+    if made_with is None:
+        made_with = max((there.name.partition("-")[2] for there in folder.glob(f"v{generation.VERSION}-*")), default="")
+    return folder / f"v{generation.VERSION}-{made_with}"
 
 
 @cache
-def _upstream_version() -> str:
+def _upstream_version() -> str | None:
     try:
         return version("textworld")
     except PackageNotFoundError:
-        return "none"
+        return None
 
 
 def load(spec: Spec, split: str, index: int, *, compiled: bool = True) -> StoredGame:
@@ -228,7 +240,8 @@ def _locked(entry: Path) -> Iterator[None]:
     with _complaining(folder):
         lock = open(folder / f"{number}.lock", "w")  # noqa: SIM115 (closed below)
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield  # Closing the file gives the lock back, even if this process is killed.
 
 

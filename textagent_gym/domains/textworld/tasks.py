@@ -19,13 +19,13 @@ class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
 
     Args:
         spec: what is asked for.
-        engine: name of the engine that plays the games; "native" does without compiled games.
+        engine: name of the engine that plays the games; "reference" needs compiled games.
     """
 
     prefix = _PREFIX
     version = generation.VERSION
 
-    def __init__(self, spec: Spec, *, engine: str = "reference") -> None:
+    def __init__(self, spec: Spec, *, engine: str = "native") -> None:
         super().__init__(spec)
         self._compiled = engine == "reference"
         self.splits = spec.splits

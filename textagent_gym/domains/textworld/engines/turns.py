@@ -55,7 +55,6 @@ _BANNER = r"""
 """  # noqa: W291
 
 
-
 @dataclass(frozen=True, slots=True)
 class Situation:
     """All that decides how a game answers.

@@ -13,7 +13,8 @@ Nothing here knows of engines, stored games or TextWorld's package.
 from textagent_gym.domains.textworld.inform.endings import FINAL_ANSWER, end_turn, last_words
 from textagent_gym.domains.textworld.inform.fiction import Fiction
 from textagent_gym.domains.textworld.inform.page import Page
-from textagent_gym.domains.textworld.inform.parser import Command, Parser, UnansweredError
+from textagent_gym.domains.textworld.inform.parser import Command, Parser
+from textagent_gym.domains.textworld.inform.questions import UnansweredError
 from textagent_gym.domains.textworld.inform.reading import Memory
 from textagent_gym.domains.textworld.inform.rules import carry_out, look_around
 from textagent_gym.domains.textworld.inform.world import Moment, World, beginning
