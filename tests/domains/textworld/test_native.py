@@ -23,6 +23,7 @@ from textagent_gym.domains.textworld.engines.turns import play
 from textagent_gym.domains.textworld.inform import Fiction
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 from textagent_gym.domains.textworld.store import StoredGame, load_file
+from textagent_gym.domains.textworld.tasks import TextWorldTasks
 from textagent_gym.errors import GenerationError
 
 OpenGame = Callable[[Spec], StoredGame]
@@ -91,27 +92,59 @@ def test_a_game_is_made_and_played_without_a_compiler_and_compiled_once_it_is_as
     assert store.load(spec, "train", 0, compiled=False).story.is_file()
 
 
-def test_a_stored_game_is_played_without_textworld_its_interpreter_and_locks_on_files(cache: Path) -> None:
+BASE_INSTALL = """
+import sys, importlib.metadata as metadata
+for name in ("textworld", "jericho", "fcntl"):
+    sys.modules[name] = None
+known = metadata.version
+def version(name):
+    if name == "textworld":
+        raise metadata.PackageNotFoundError(name)
+    return known(name)
+metadata.version = version
+import gymnasium
+env = gymnasium.make("textagent/TextWorld-v0", {options})
+env.reset(options={{"task_index": 0}})
+for action in {solution!r}:
+    *_, info = env.step(action)
+print(info["success"])
+"""
+
+
+def play_with_the_base_install(options: str, solution: tuple[str, ...], more: str = "") -> str:
+    """What a process prints that has neither TextWorld nor its interpreter nor locks on files."""
+    code = BASE_INSTALL.format(options=options, solution=solution) + more
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    ).stdout
+
+
+def test_a_stored_game_is_played_with_the_base_install_and_one_that_must_be_made_names_the_extra(cache: Path) -> None:
     spec = make_spec("custom", rooms=1, objects=2, quest_length=2)
     solution = store.load(spec, "train", 0, compiled=False).solution
-    code = (
-        "import sys, importlib.metadata as metadata\n"
-        "for name in ('textworld', 'jericho', 'fcntl'): sys.modules[name] = None\n"
-        "def version(name, known=metadata.version):\n"
-        "    if name == 'textworld': raise metadata.PackageNotFoundError(name)\n"
-        "    return known(name)\n"
-        "metadata.version = version\n"
-        "import gymnasium\n"
-        "env = gymnasium.make('textagent/TextWorld-v0', rooms=1, objects=2, quest_length=2)\n"
-        "env.reset(options={'task_index': 0})\n"
-        f"for action in {solution!r}: info = env.step(action)[4]\n"
-        "print(info['success'])\n"
-        "try: env.reset(options={'task_index': 1})\n"
-        "except Exception as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
-    assert done.stdout.startswith("True\n")
-    assert 'pip install "textagent-gym[textworld]"' in done.stdout
+    another = "try: env.reset(options={'task_index': 1})\nexcept Exception as error: print(error)"
+    printed = play_with_the_base_install("rooms=1, objects=2, quest_length=2", solution, another)
+    assert printed.startswith("True\n")
+    assert 'pip install "textagent-gym[textworld]"' in printed
+
+
+def test_an_exported_game_is_played_with_the_base_install_and_by_textworld(cache: Path, tmp_path: Path) -> None:
+    import textworld
+
+    tasks = TextWorldTasks(make_spec("custom", rooms=1, objects=2, quest_length=2))
+    story = tasks.export(tasks.task("train", 0), tmp_path / "games")
+    solution = load_file(story).solution
+    assert play_with_the_base_install(f"game='files', path={str(story.parent)!r}", solution) == "True\n"
+    upstream = textworld.start(str(story), textworld.EnvInfos(won=True, admissible_commands=True))
+    state = upstream.reset()
+    assert solution[0] in state.admissible_commands
+    for command in solution:
+        state, *_ = upstream.step(command)
+    assert state.won
+    story.with_suffix(".textagent.json").write_text("{}")
+    store.forget()
+    with pytest.raises(GenerationError, match="does not describe"):
+        load_file(story)
 
 
 def test_a_turn_is_worked_out_once_and_only_the_number_of_the_turn_differs(games: OpenGame) -> None:

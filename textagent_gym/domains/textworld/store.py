@@ -45,6 +45,7 @@ _MOST_GAMES = 10_000  # Games that are kept: more than a training run revisits, 
 SWEEP = 50
 """Games that a process writes between two looks at how many there are."""
 _SHARED = 2_048  # Games that a process keeps in memory.
+_RECORD = ".textagent.json"  # Beside a game that was exported: what the cache keeps of it.
 _LOCKS = 256  # Lock files are shared by entries with the same hash, so that they stay few.
 
 
@@ -118,6 +119,22 @@ def load(spec: Spec, split: str, index: int, *, compiled: bool = True) -> Stored
 def _load_uncompiled(_: str | None, spec: Spec, split: str, index: int) -> StoredGame:
     """See `load`. A game that was read once is not looked for on the disk again."""
     return _read_shared(_build_if_absent(spec, split, index, compiled=False))
+
+
+def export(spec: Spec, split: str, index: int, folder: Path) -> Path:
+    """Write a game into a folder of one's own, for upstream and for `load_file`; the story's path.
+
+    Raises:
+        InfeasibleDifficultyError, GenerationError, MissingDependencyError: it cannot be built.
+    """
+    entry = _build_if_absent(spec, split, index, compiled=True)
+    story = folder / f"{entry.parts[-3]}-{split}-{index:06d}.z8"
+    with _complaining(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(entry / "game.z8", story)
+        shutil.copyfile(entry / "game.json", story.with_suffix(_RECORD))
+    generation.draw(spec, split, index).save(str(story.with_suffix(".json")))
+    return story
 
 
 def is_stored(spec: Spec, split: str, index: int) -> bool:
@@ -247,13 +264,24 @@ def _locked(entry: Path) -> Iterator[None]:
 
 @lru_cache(maxsize=_SHARED)
 def _read_shared(entry: Path) -> StoredGame:
-    story = entry / "game.z8"
     record: dict[str, Any] = json.loads((entry / "game.json").read_text(encoding="utf-8"))
-    checksum = hashlib.sha256(story.read_bytes()).hexdigest() if record["sha256"] is not None else None
-    if checksum != record["sha256"] or record["task"] != _name(entry):
-        raise ValueError(f"{story} is damaged")
+    if record["task"] != _name(entry):
+        raise ValueError(f"{entry} holds another game")
+    game = _stored_game(record, entry / "game.z8")
     with suppress(OSError):  # In a read-only cache nothing is dropped either.
         os.utime(entry / "game.json")
+    return game
+
+
+def _stored_game(record: dict[str, Any], story: Path) -> StoredGame:
+    """The game that a record describes.
+
+    Raises:
+        ValueError: the story is not the record's.
+    """
+    checksum = hashlib.sha256(story.read_bytes()).hexdigest() if record["sha256"] is not None else None
+    if checksum != record["sha256"]:
+        raise ValueError(f"{story} is damaged")
     logic = GameLogic.from_dict(record["logic"])
     complexity = Complexity(**record["complexity"])
     solution = Solution(tuple(logic.actions[number] for number in record["solution"]), complexity.exact)
@@ -272,16 +300,22 @@ def _read_shared(entry: Path) -> StoredGame:
 
 @lru_cache(maxsize=256)
 def load_file(story: Path) -> StoredGame:
-    """A `.z8` game of one's own, with the logic of the `.json` file beside it if there is one.
+    """A `.z8` game of one's own, with what the file that `export` or TextWorld has written beside it says.
 
     Raises:
         UnknownTaskError: the file is not there.
-        GenerationError: the `.json` file is not one of TextWorld's, or the story is damaged.
+        GenerationError: the file beside it is of another game or of none, or the story is damaged.
+        MissingDependencyError: only TextWorld reads the file, and is not installed.
     """
     if not story.is_file():
         raise UnknownTaskError(f"{story} does not exist")
     check_story(story)
-    description = story.with_suffix(".json")
+    exported, description = story.with_suffix(_RECORD), story.with_suffix(".json")
+    if exported.is_file():
+        try:
+            return _stored_game(json.loads(exported.read_text(encoding="utf-8")), story)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise GenerationError(f"{exported} does not describe {story.name}: {error!r}") from error
     if not description.is_file():
         return StoredGame(
             story=story,
