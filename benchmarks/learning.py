@@ -121,8 +121,8 @@ WORLDS = {
         episodes=64,
         settings={
             "env": "textagent/Demo-v0",
-            "set": {"level": 3, "reward_density": "dense", "num_tasks": 100},
-            "iterations": 20,
+            "set": {"level": 3, "reward_density": "dense", "num_tasks": 100, "engine": "native"},
+            "iterations": 60,
             "slots": 64,
             "max_action_tokens": 8,
             "learning_rate": 5e-4,
@@ -214,7 +214,7 @@ def begin(world: str, seed: int, out: Path) -> Path:
 def train(job: Job) -> dict[str, Any]:
     """Success on the held-out tasks before and after."""
     policy = begin(job.world, job.seed, job.out)
-    world, out = WORLDS[job.world], job.out / job.world / str(job.seed) / job.method
+    world, out = WORLDS[job.world], job.out / job.world / str(job.seed) / "runs" / job.method
     if job.method in IMITATION:
         return {**job.key, **imitate(job, world, policy, out)}
     module = import_module(f"baselines.{job.method}")
@@ -331,7 +331,7 @@ def draw(config: Config, file: Path) -> None:
     )
     for world, axes in zip(config.worlds, panels[0], strict=True):
         for method in (each for each in config.methods if each in METHODS):
-            files = sorted((config.out / world).glob(f"*/{method}/metrics.jsonl"))
+            files = sorted((config.out / world).glob(f"*/runs/{method}/metrics.jsonl"))
             if not files:
                 continue
             runs = [[json.loads(line) for line in each.read_text(encoding="utf-8").splitlines()] for each in files]
@@ -364,6 +364,7 @@ def main(config: Config) -> None:
     missing = [job for job in jobs if not any(job.key.items() <= each.items() for each in done)]
     context = multiprocessing.get_context("spawn")
     console = Console()
+    failed: list[str] = []
     with ProcessPoolExecutor(config.processes, mp_context=context) as pool, Progress(console=console) as progress:
         starts = sorted({(job.world, job.seed) for job in missing})
         bar = progress.add_task("Making first policies", total=len(starts))
@@ -372,16 +373,21 @@ def main(config: Config) -> None:
             progress.advance(bar)
         bar = progress.add_task("Training", total=len(missing))
         with open(path, "a", encoding="utf-8") as file:
-            for future in as_completed([pool.submit(train, job) for job in missing]):
-                result = future.result()
-                done.append(result)
-                file.write(json.dumps(result) + "\n")
-                file.flush()
+            started = {pool.submit(train, job): job for job in missing}
+            for future in as_completed(started):
                 progress.advance(bar)
+                if error := future.exception():  # The other runs are not lost with it.
+                    failed.append(f"{started[future].key} failed: {error!r}")
+                    continue
+                done.append(future.result())
+                file.write(json.dumps(future.result()) + "\n")
+                file.flush()
     wanted = [each for each in done if any(job.key.items() <= each.items() for job in jobs)]
     console.print(table(wanted, config.worlds, config.methods))
     if config.plot is not None:
         draw(config, config.plot)
+    if failed:
+        raise SystemExit("\n".join(failed))
 
 
 if __name__ == "__main__":

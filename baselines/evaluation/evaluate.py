@@ -13,9 +13,9 @@ from gymnasium.envs.registration import EnvSpec
 from baselines.envs.pool import make_pool, make_text_env
 from baselines.policy.chat import chat_of
 from baselines.policy.models import load_policy
-from baselines.rollout import Collection, Collector, EpisodeRequest, TransformersGenerator
+from baselines.rollout import Collection, Collector, EpisodeRequest, make_generator
 from baselines.rollout.trajectory import Trajectory
-from baselines.settings.config import AnswerFormatName, MemoryKind, PoolKind
+from baselines.settings.config import AnswerFormatName, GeneratorKind, MemoryKind, PoolKind
 from baselines.settings.dialogue import dialogue_of
 from textagent_gym.core import TextEnv
 from textagent_gym.evaluation import EpisodeRecord, Evaluation, begin, digest
@@ -38,6 +38,7 @@ def evaluate_policy(
     workers: int | None = None,
     patience: float = 0.05,
     answer_seconds: float = 600.0,
+    generator: GeneratorKind = "transformers",
     temperature: float = 1.0,
     max_action_tokens: int = 24,
     system: str | None = None,
@@ -60,6 +61,7 @@ def evaluate_policy(
         slots: number of episodes played at once.
         pool, workers: place of the environments; see `envs.pool.make_pool`.
         patience, answer_seconds: time limits of the pool; see `rollout.Collector`.
+        generator: back end that samples; see `rollout.backend.make_generator`.
         temperature: sampling temperature; 0 takes the likeliest token.
         max_action_tokens: largest number of tokens per action.
         system: system message; by default the one that the policy was saved with.
@@ -83,15 +85,16 @@ def evaluate_policy(
     model, tokenizer = load_policy(policy)
     chat = chat_of(policy, tokenizer, system, dialogue)
     requests = evaluation_requests(player, tasks, episodes, seed)
-    generator = TransformersGenerator(
+    speaker = make_generator(
+        generator,
         model.eval(),
         chat.end_id,
         slots=min(slots, len(requests)),
         max_action_tokens=max_action_tokens,
         temperature=temperature,
     )
-    environments = make_pool(env_maker(env, wrappers=wrappers, **env_kwargs), generator.slots, pool, workers)
-    collector = Collector(environments, generator, chat, patience=patience, answer_seconds=answer_seconds)
+    environments = make_pool(env_maker(env, wrappers=wrappers, **env_kwargs), speaker.slots, pool, workers)
+    collector = Collector(environments, speaker, chat, patience=patience, answer_seconds=answer_seconds)
     try:
         records, collection = play_episodes(collector, player, requests, progress)
     finally:

@@ -1,6 +1,6 @@
 """Episodes with a language model: a collector over a pool of environments, and one generation back end per file."""
 
-from baselines.rollout.backend import Completion, Generator, Prompt
+from baselines.rollout.backend import Completion, Generator, Prompt, make_generator
 from baselines.rollout.collector import (
     BrokenEpisode,
     Collection,
@@ -23,5 +23,6 @@ __all__ = [
     "Start",
     "TransformersGenerator",
     "make_collector",
+    "make_generator",
     "share_of",
 ]

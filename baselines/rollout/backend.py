@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+
+from baselines.settings.config import GeneratorKind
+from textagent_gym.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +62,42 @@ class Generator(Protocol):
     def close(self) -> None:
         """Free what the back end holds; again does nothing."""
         ...
+
+
+def check_installed(kind: GeneratorKind) -> None:
+    """Refuse a back end that cannot be imported.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    if kind == "vllm" and find_spec("vllm") is None:
+        raise MissingDependencyError("vllm", "train,vllm")
+
+
+def make_generator(
+    kind: GeneratorKind,
+    model: PreTrainedModel,
+    end_id: int,
+    *,
+    slots: int,
+    max_action_tokens: int,
+    temperature: float,
+    memory: float = 0.4,
+) -> Generator:
+    """A back end that speaks with a policy; see `TransformersGenerator` and `VLLMGenerator` for the arguments.
+
+    Raises:
+        MissingDependencyError: the back end is not installed.
+    """
+    check_installed(kind)
+    if kind == "vllm":
+        from baselines.rollout.vllm_backend import VLLMGenerator
+
+        return VLLMGenerator(
+            model, end_id, slots=slots, max_action_tokens=max_action_tokens, temperature=temperature, memory=memory
+        )
+    from baselines.rollout.transformers_backend import TransformersGenerator
+
+    return TransformersGenerator(
+        model, end_id, slots=slots, max_action_tokens=max_action_tokens, temperature=temperature
+    )

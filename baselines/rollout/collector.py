@@ -18,10 +18,9 @@ from transformers import PreTrainedModel
 from baselines.envs.labelled import LABEL
 from baselines.envs.pool import MakeEnv, Pool, make_pool
 from baselines.policy.chat import ChatFormat
-from baselines.rollout.backend import Completion, Generator, Prompt
+from baselines.rollout.backend import Completion, Generator, Prompt, make_generator
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Trajectory, Turn
-from baselines.rollout.transformers_backend import TransformersGenerator
 from baselines.settings.config import RolloutConfig
 from textagent_gym import Complexity
 from textagent_gym.errors import WorkerError, WorldBrokenError
@@ -80,9 +79,14 @@ def make_collector(
         make_env: function that makes one environment.
         slots: number of episodes played at once.
     """
-    tokens, temperature = config.max_action_tokens, config.temperature
-    generator = TransformersGenerator(
-        policy, chat.end_id, slots=slots, max_action_tokens=tokens, temperature=temperature
+    generator = make_generator(
+        config.generator,
+        policy,
+        chat.end_id,
+        slots=slots,
+        max_action_tokens=config.max_action_tokens,
+        temperature=config.temperature,
+        memory=config.vllm_memory,
     )
     pool = make_pool(make_env, slots, config.pool, config.workers)
     return Collector(pool, generator, chat, patience=config.patience, answer_seconds=config.answer_seconds)

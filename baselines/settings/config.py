@@ -23,6 +23,9 @@ Aggregation = Literal["token", "sequence", "constant"]
 PoolKind = Literal["in-process", "process", "thread"]
 """Where the environments of a rollout live; see `envs.pool.make_pool`."""
 
+GeneratorKind = Literal["transformers", "vllm"]
+"""Back end that samples the actions; see `rollout.backend.make_generator`."""
+
 PolicyLoss = Literal["clip", "gspo", "cispo", "episode"]
 """Loss of a sampled token; see `PolicyConfig.loss`."""
 
@@ -31,6 +34,9 @@ KLEstimator = Literal["k1", "k2", "k3"]
 
 Level = Literal["turn", "token"]
 """Unit that counts as a step of an episode; see `credit/rollouts.py`."""
+
+TrackerKind = Literal["tensorboard", "wandb", "trackio"]
+"""Places that metrics are logged to beside the run's folder."""
 
 StateKind = Literal["world", "observation"]
 """What makes the states of two steps equal: the world's exact state (`TextEnv.state_key`), or the text that is read."""
@@ -47,6 +53,7 @@ MemoryKind = Literal["whole", "window", "turn", "no-thoughts"]
 HARMLESS = frozenset(
     {
         *("iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"),
+        *("vllm_memory", "gradient_checkpointing", "trackers"),
         *("eval_every", "eval_tasks", "eval_split", "eval_episodes", "eval_temperature", "eval_max_action_tokens"),
         "eval_set",
     }
@@ -113,6 +120,10 @@ class RolloutConfig:
     answer_seconds: float = 600.0
     """Seconds after which an environment that has not answered counts as broken; without effect in process, where
     nothing can be interrupted."""
+    generator: GeneratorKind = "transformers"
+    """Back end that samples the actions: "transformers" anywhere, "vllm" for large models; it is installed apart."""
+    vllm_memory: float = 0.4
+    """Share of a GPU's memory that vLLM takes for its weights and its cache."""
     temperature: float = 1.0
     """Sampling temperature; 0 takes the likeliest token."""
     max_action_tokens: int = 24
@@ -131,6 +142,8 @@ class RolloutConfig:
         if self.workers is not None:
             check_at_least("workers", self.workers, 1)
         check_above_zero("answer_seconds", self.answer_seconds)
+        if not 0 < self.vllm_memory <= 1:
+            raise InvalidOptionError(f"vllm_memory must be above 0 and at most 1, got {self.vllm_memory}")
 
     @property
     def wrappers(self) -> tuple[Wrap, ...]:
@@ -165,6 +178,13 @@ class TrainerConfig(RolloutConfig):
     microbatch: int = 8_192
     """Number of tokens that go through the model at once, in episodes (or their contexts) of nearly the same length; a
     longer one goes by itself. It bounds the memory and changes nothing else."""
+    gradient_checkpointing: bool = False
+    """Whether the update computes what is inside of the layers twice instead of keeping it, which spares memory."""
+    lora_rank: int = 0
+    """Rank of low-rank adapters (LoRA), which alone are learned; the saved policy holds their sum with the weights.
+    0 learns all weights."""
+    lora_alpha: float = 32.0
+    """Weight of the adapters, times their rank."""
     aggregation: Aggregation = "token"
     """Divisor that makes the loss of the tokens one number: "token" (number of tokens in the minibatch),
     "sequence" (number of tokens in each episode) or "constant" (`max_action_tokens`, for every episode)."""
@@ -180,6 +200,8 @@ class TrainerConfig(RolloutConfig):
     memory_turns: int | None = None
     """Largest number of earlier turns that the memory "window" or "turn" shows.
     By default it is the one that the model was saved with, or 8."""
+    trackers: tuple[TrackerKind, ...] = ()
+    """Places that the metrics are logged to as well; each needs the package of that name."""
     checkpoint_every: int = 10
     """Number of iterations between two checkpoints."""
     eval_every: int = 0
@@ -227,7 +249,7 @@ class TrainerConfig(RolloutConfig):
         of_curricula = ("difficulty_levels", "difficulty_tasks", "success_window")
         for name in (*at_least_one, *of_evaluations, *of_curricula):
             check_at_least(name, getattr(self, name), 1)
-        for name in ("iterations", "learning_rate", "warmup", "eval_every"):
+        for name in ("iterations", "learning_rate", "warmup", "eval_every", "lora_rank"):
             check_at_least(name, getattr(self, name), 0)
         for name, low in (("memory_turns", 1), ("eval_temperature", 0), ("eval_max_action_tokens", 1)):
             if getattr(self, name) is not None:
@@ -235,6 +257,7 @@ class TrainerConfig(RolloutConfig):
         if "split" in self.eval_set:
             raise InvalidOptionError(f"eval_set holds split={self.eval_set['split']}: give it as eval_split")
         check_above_zero("max_gradient", self.max_gradient)
+        check_above_zero("lora_alpha", self.lora_alpha)
         components_of(self.mixture)
         horizon_schedule(self)
         difficulty_schedule(self)

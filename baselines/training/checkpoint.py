@@ -34,6 +34,7 @@ class Checkpoint:
         optimizer: state of the optimizer.
         schedule: state of the learning rate's schedule.
         successes: success rate of each iteration, which the curriculum follows.
+        adapters: weights of the policy's adapters; none where it has none.
     """
 
     folder: Path
@@ -41,6 +42,7 @@ class Checkpoint:
     optimizer: dict[str, Any]
     schedule: dict[str, Any]
     successes: list[float]
+    adapters: dict[str, torch.Tensor]
 
     @property
     def critic(self) -> Path:
@@ -62,7 +64,7 @@ def find_checkpoint(run: Path) -> Checkpoint | None:
             state = torch.load(folder / "state.pt", weights_only=True)
             if not (folder / "config.json").is_file():
                 raise FileNotFoundError(f"{folder / 'config.json'} does not exist")
-            return Checkpoint(folder, state["iteration"], state["optimizer"], state["schedule"], state["successes"])
+            return Checkpoint(folder=folder, **state)
         except Exception as error:  # noqa: BLE001 (a file that was cut fails in as many ways as it has readers)
             errors.append(f"{folder} is damaged ({error})")
     if errors:
@@ -78,6 +80,7 @@ def save_checkpoint(
     schedule: Any,
     successes: list[float],
     save_policy: Callable[[Path], None],
+    adapters: dict[str, torch.Tensor],
     critic: Any = None,
 ) -> None:
     """Write a checkpoint, as a whole or not at all.
@@ -88,6 +91,7 @@ def save_checkpoint(
         optimizer, schedule: objects with a `state_dict`.
         successes: success rate of each iteration.
         save_policy: writes the policy and its chat settings to a folder.
+        adapters: weights of the policy's adapters.
         critic: model to save too; `None` for methods without one.
     """
 
@@ -100,6 +104,7 @@ def save_checkpoint(
             "schedule": schedule.state_dict(),
             "iteration": iteration,
             "successes": successes,
+            "adapters": adapters,
         }
         torch.save(state, folder / "state.pt")
 

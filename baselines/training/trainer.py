@@ -31,9 +31,17 @@ from baselines.credit.advantages import GroupTooSmallError
 from baselines.credit.method import Method
 from baselines.envs.curriculum import Curriculum, Stage, make_curriculum
 from baselines.evaluation.held_out import HeldOut, make_held_out_env
+from baselines.policy.adapters import (
+    WithoutAdapters,
+    adapter_weights,
+    add_adapters,
+    load_adapter_weights,
+    merged,
+)
 from baselines.policy.chat import chat_of
 from baselines.policy.models import context_length, load_policy
 from baselines.rollout import Collection, Collector, EpisodeRequest, make_collector, share_of
+from baselines.rollout.backend import check_installed
 from baselines.rollout.branching import branch_requests, with_values
 from baselines.rollout.trajectory import Trajectory
 from baselines.settings.config import HARMLESS, TrainerConfig
@@ -48,6 +56,7 @@ from baselines.training.allocator import keep_freed_memory
 from baselines.training.capabilities import check_environments, infos_of
 from baselines.training.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.training.critic import load_critic
+from baselines.training.trackers import check_trackers, flat_settings
 from baselines.training.update import Learner, update, useful_groups
 from textagent_gym.errors import WorldBrokenError
 
@@ -103,6 +112,7 @@ def check_run(config: TrainerConfig, method: Method) -> Curriculum:
         GroupTooSmallError: `group_size` is smaller than the method needs.
         InvalidOptionError: an environment lacks what the method, the curriculum or the evaluations need, or the loss
             cannot be computed with the memory.
+        MissingDependencyError: the back end of the generation is not installed.
     """
     if config.group_size < method.smallest_group:
         raise GroupTooSmallError(
@@ -110,6 +120,7 @@ def check_run(config: TrainerConfig, method: Method) -> Curriculum:
             f"{method.smallest_group}"
         )
     config.check_memory(config.dialogue.memory)
+    check_installed(config.generator)
     if config.eval_every:
         make_held_out_env(config).close()
     curriculum = make_curriculum(config)
@@ -130,6 +141,7 @@ def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
         run.held_out = HeldOut(run.played, policy, run.chat, processes, process)
     metrics = {"iteration": iteration, **run.held_out.evaluate(policy)}
     run.evaluated.add(iteration)
+    run.track({f"evaluation/{name}": value for name, value in metrics.items()})
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics, EVALUATIONS)
         if log is not None:
@@ -167,6 +179,7 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     success = run.curriculum.success(run.stage, summary)
     run.iteration += 1
     run.successes.append(success)
+    run.track(metrics)
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics)
         if log is not None:
@@ -285,7 +298,8 @@ class _Run:
         self.config = config
         self.method = method
         self.folder = config.out
-        self.accelerator = Accelerator()
+        check_trackers(config.trackers)
+        self.accelerator = Accelerator(log_with=list(config.trackers) or None, project_dir=str(config.out))
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         # A run that resumes converses as it did, wherever the first model may be now.
@@ -293,7 +307,7 @@ class _Run:
         with self.accelerator.main_process_first():
             self.curriculum = check_run(self.played, method)
         try:
-            policy, tokenizer = load_policy(str(checkpoint.folder) if checkpoint else config.model)
+            policy, tokenizer = self._load_policy(checkpoint)
             context_length(policy)  # Refused before the folder is claimed.
             critic = self._load_critic(checkpoint)
         except OSError as error:
@@ -311,6 +325,8 @@ class _Run:
             drop_metrics_after(self.folder, self.iteration)
             drop_metrics_after(self.folder, self.iteration, EVALUATIONS)
         self.accelerator.wait_for_everyone()
+        if config.trackers:
+            self.accelerator.init_trackers("textagent-gym", flat_settings(config))
         self.evaluated = logged_iterations(self.folder, EVALUATIONS)
         self.held_out: HeldOut | None = None  # Made for the first evaluation.
 
@@ -321,6 +337,11 @@ class _Run:
         make_env = self.curriculum.make_env(infos_of(self.method))
         policy = self.accelerator.unwrap_model(self.learner.policy)
         return make_collector(config, policy, self.chat, make_env, max(1, min(config.slots, episodes)))
+
+    def track(self, metrics: dict[str, Any]) -> None:
+        """Log the metrics that are numbers to the trackers, at the number of the last iteration."""
+        numbers = {name: value for name, value in metrics.items() if isinstance(value, (int, float))}
+        self.accelerator.log(numbers, step=self.iteration)
 
     @property
     def stage(self) -> Stage:
@@ -348,6 +369,7 @@ class _Run:
                 schedule=learner.schedule,
                 successes=self.successes,
                 save_policy=self._save_policy,
+                adapters=self._adapter_weights(),
                 critic=critic,
             )
         self.accelerator.wait_for_everyone()
@@ -364,7 +386,21 @@ class _Run:
 
             replace_folder(folder, write)
         self.accelerator.wait_for_everyone()
+        for tracker in self.accelerator.trackers:
+            tracker.finish()
         return folder
+
+    def _load_policy(self, checkpoint: Checkpoint | None) -> tuple[Any, Any]:
+        config = self.config
+        # Adapters belong to the weights that they were learned with, and a checkpoint holds the sum of both.
+        policy, tokenizer = load_policy(str(checkpoint.folder) if checkpoint and not config.lora_rank else config.model)
+        if config.lora_rank:
+            add_adapters(policy, config.lora_rank, config.lora_alpha, config.seed)
+        if checkpoint:
+            load_adapter_weights(policy, checkpoint.adapters)
+        if config.gradient_checkpointing:
+            policy.gradient_checkpointing_enable({"use_reentrant": False})
+        return policy, tokenizer
 
     def _load_critic(self, checkpoint: Checkpoint | None) -> Any:
         if self.method.critic is None:
@@ -376,21 +412,28 @@ class _Run:
     def _prepare(self, policy: Any, critic: Any, checkpoint: Checkpoint | None) -> Learner:
         """Models and optimizer, on the devices of all processes."""
         config, method = self.config, self.method
-        groups: list[dict[str, Any]] = [{"params": list(policy.parameters())}]
+        groups: list[dict[str, Any]] = [{"params": [weight for weight in policy.parameters() if weight.requires_grad]}]
         if critic is not None and method.critic is not None:
             groups.append({"params": list(critic.parameters()), "lr": method.critic.learning_rate})
         inner = torch.optim.AdamW(groups, lr=config.learning_rate, weight_decay=0.0)
         policy, optimizer = self.accelerator.prepare(policy, inner)
         critic = None if critic is None else self.accelerator.prepare(critic)
         schedule = LinearLR(inner, 1 / (config.warmup + 1), total_iters=config.warmup)
-        reference = None
+        reference: Any = None
         if method.reference:
-            reference = load_policy(config.model)[0].to(self.accelerator.device).eval()
+            if config.lora_rank:
+                reference = WithoutAdapters(self.accelerator.unwrap_model(policy))
+            else:
+                reference = load_policy(config.model)[0].to(self.accelerator.device).eval()
         if checkpoint is not None:
             optimizer.load_state_dict(checkpoint.optimizer)
             schedule.load_state_dict(checkpoint.schedule)
         return Learner(self.accelerator, policy, optimizer, schedule, critic, reference)
 
+    def _adapter_weights(self) -> dict[str, torch.Tensor]:
+        return adapter_weights(self.accelerator.unwrap_model(self.learner.policy)) if self.config.lora_rank else {}
+
     def _save_policy(self, folder: Path) -> None:
-        self.accelerator.unwrap_model(self.learner.policy).save_pretrained(folder)
+        policy = self.accelerator.unwrap_model(self.learner.policy)
+        (merged(policy) if self.config.lora_rank else policy).save_pretrained(folder)
         self.chat.save(folder)

@@ -1,0 +1,195 @@
+"""Generation with vLLM in this process, on GPUs or on a CPU; the prefixes of conversations stay cached between turns.
+
+vLLM is asked for ids and answers with ids: it never sees a text. Its weights are the policy's at every moment: they are
+handed over in memory, and what was cached of them is dropped. It begins with the policy's configuration alone, which is
+all that is written to disk.
+
+Each action is sampled with a seed of its own, which follows from the episode's seed and the number of its actions, so
+that an episode depends neither on its slot nor on the others. Batches are composed anew in each run, so equal runs
+have log-probabilities that are equal to rounding.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from baselines.policy.adapters import merged_weights
+from baselines.policy.models import context_length
+from baselines.rollout.backend import Completion, Prompt
+
+_BLOCK = 32
+"""Tokens per block of the cache on a CPU. Only whole blocks are used again, and vLLM's own choice is 128."""
+_SEEDS = 2**31
+"""Number of seeds that vLLM may be given."""
+
+
+class _Engine:
+    """vLLM with the configuration of a policy, and with whatever weights it is given."""
+
+    def __init__(self, model: PreTrainedModel, memory: float) -> None:
+        vllm = _import_vllm()
+        on_cpu = model.device.type == "cpu"
+        if on_cpu:
+            import vllm._custom_ops as operators
+
+            # Packed linear layers cannot be given weights, and keep old ones where embeddings are tied.
+            operators._supports_onednn = False
+        self._is_guest = torch.distributed.is_initialized()  # Of processes that somebody else has brought together.
+        several = self._is_guest and torch.distributed.get_world_size() > 1
+        with tempfile.TemporaryDirectory() as folder:
+            model.config.save_pretrained(folder)
+            self._llm = vllm.LLM(
+                model=folder,
+                skip_tokenizer_init=True,
+                load_format="dummy",
+                dtype=str(model.dtype).removeprefix("torch."),
+                max_model_len=context_length(model),
+                gpu_memory_utilization=memory,
+                enable_prefix_caching=True,
+                block_size=_BLOCK if on_cpu else None,
+                enforce_eager=on_cpu,
+                logprobs_mode="processed_logprobs",
+                distributed_executor_backend="external_launcher" if several else None,
+                seed=0,
+            )
+        self._make_settings = vllm.SamplingParams
+        self.users = 0
+
+    def take_weights(self, model: PreTrainedModel) -> None:
+        """Speak with the weights of a model."""
+        weights = list(merged_weights(model).items())
+
+        def load(theirs: Any) -> None:
+            theirs.load_weights(weights)
+
+        self._llm.apply_model(load)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the cache."""
+        self._llm.reset_prefix_cache()
+
+    def generate(self, contexts: Sequence[list[int]], settings: Sequence[dict[str, Any]]) -> list[Completion]:
+        """One completion per context, with sampling settings for each."""
+        outputs = self._llm.generate(
+            [{"prompt_token_ids": ids} for ids in contexts],
+            [self._make_settings(**each, logprobs=0, detokenize=False) for each in settings],
+            use_tqdm=False,
+        )
+        completions = []
+        for output in outputs:
+            sampled = output.outputs[0]
+            values = [at[token].logprob for token, at in zip(sampled.token_ids, sampled.logprobs, strict=True)]
+            completions.append(Completion(tuple(sampled.token_ids), tuple(values)))
+        return completions
+
+    def close(self) -> None:
+        """End vLLM and free its memory. It would part the processes of the trainer: there, it ends with them."""
+        if not self._is_guest:
+            self._llm.llm_engine.engine_core.shutdown()
+
+
+_engines: WeakKeyDictionary[PreTrainedModel, _Engine] = WeakKeyDictionary()
+"""Engines in use: generators of one policy share one, as training and its evaluations do."""
+
+
+class VLLMGenerator:
+    """Samples from a causal language model with vLLM.
+
+    Args:
+        model: the policy.
+        end_id: id of the token that ends an action.
+        slots: number of conversations.
+        max_action_tokens: largest number of tokens per action, the end token included.
+        temperature: sampling temperature; 0 takes the likeliest token.
+        memory: share of a GPU's memory for vLLM's weights and cache. On a CPU the cache has `VLLM_CPU_KVCACHE_SPACE`
+            GiB instead, an environment variable that is 1 by default here.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        end_id: int,
+        *,
+        slots: int,
+        max_action_tokens: int = 24,
+        temperature: float = 1.0,
+        memory: float = 0.4,
+    ) -> None:
+        self.end_id = end_id
+        self.slots = slots
+        self.max_action_tokens = max_action_tokens
+        self.temperature = temperature
+        self.context_length = context_length(model)
+        self._streams = [np.random.default_rng(0) for _ in range(slots)]
+        self._contexts: list[list[int]] = [[] for _ in range(slots)]
+        self._model = model
+        if model not in _engines:
+            _engines[model] = _Engine(model, memory)
+        self._engine: _Engine | None = _engines[model]
+        self._engine.users += 1
+        self.take_weights(model)
+
+    def take_weights(self, model: PreTrainedModel) -> None:
+        """See `Generator`."""
+        self._running.take_weights(model)
+        self.forget()
+
+    def forget(self) -> None:
+        """See `Generator`."""
+        self._running.forget()
+        self._contexts = [[] for _ in range(self.slots)]
+
+    def close(self) -> None:
+        """See `Generator`."""
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return
+        engine.users -= 1
+        if not engine.users:
+            del _engines[self._model]
+            engine.close()
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[Completion]:
+        """See `Generator`."""
+        for prompt in prompts:
+            if prompt.fresh:
+                self._contexts[prompt.slot] = []
+            if prompt.seed is not None:
+                self._streams[prompt.slot] = np.random.default_rng(prompt.seed)
+            self._contexts[prompt.slot] += prompt.ids
+        contexts = [self._contexts[prompt.slot] for prompt in prompts]
+        completions = self._running.generate(contexts, [self._settings(prompt.slot) for prompt in prompts])
+        for prompt, completion in zip(prompts, completions, strict=True):
+            self._contexts[prompt.slot] += completion.ids
+        return completions
+
+    @property
+    def _running(self) -> _Engine:
+        assert self._engine is not None, "the generator is closed"
+        return self._engine
+
+    def _settings(self, slot: int) -> dict[str, Any]:
+        return {
+            "temperature": self.temperature,
+            "max_tokens": self.max_action_tokens,
+            "stop_token_ids": [self.end_id],
+            "seed": int(self._streams[slot].integers(_SEEDS)),
+        }
+
+
+def _import_vllm() -> Any:
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # Weights are handed over within this process.
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+    import vllm
+
+    return vllm

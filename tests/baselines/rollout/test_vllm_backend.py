@@ -1,0 +1,221 @@
+"""Generation with vLLM, beside the model itself; `make vllm` runs it where vLLM is installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from baselines import grpo, sft
+from baselines.policy.adapters import add_adapters
+from baselines.policy.models import load_policy, make_tiny_policy
+from baselines.rollout import Completion, Prompt, make_generator
+from textagent_gym.errors import MissingDependencyError
+
+SLOTS, TOKENS = 4, 6
+Played = dict[int, tuple[list[int], list[tuple[int, Completion]]]]
+"""By slot: the ids of the conversation, and where in it which completion begins."""
+needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed here; `make vllm`")
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory, demos: Path) -> Path:
+    texts = [m["content"] for line in demos.read_text().splitlines() for m in json.loads(line)["messages"]]
+    folder = tmp_path_factory.mktemp("policy")
+    make_tiny_policy(folder, texts, hidden=64, layers=2, heads=2)  # vLLM refuses heads smaller than 32.
+    return folder
+
+
+@pytest.fixture(params=["tied", "untied", "with adapters"])
+def model(policy: Path, request: pytest.FixtureRequest) -> PreTrainedModel:
+    loaded, _ = load_policy(str(policy))
+    if request.param == "with adapters":
+        add_adapters(loaded, rank=4, alpha=8.0)
+    if request.param == "untied":
+        loaded.lm_head.weight = torch.nn.Parameter(torch.randn_like(loaded.lm_head.weight) / 8)
+        loaded.config.tie_word_embeddings = False
+    return loaded.eval()
+
+
+@pytest.fixture
+def speak(model: PreTrainedModel) -> Iterator[Any]:
+    """A function that plays three turns of some conversations; it gives each one's ids and what was sampled in it."""
+    generators: dict[float, Any] = {}
+
+    def play(seeds: dict[int, int], temperature: float = 1.0) -> Played:
+        if temperature not in generators:
+            generators[temperature] = make_generator(
+                "vllm", model, 0, slots=SLOTS, max_action_tokens=TOKENS, temperature=temperature
+            )
+        generator = generators[temperature]
+        generator.take_weights(model)
+        played: Played = {slot: ([], []) for slot in seeds}
+        for turn in range(3):
+            prompts = []
+            for slot, seed in seeds.items():
+                random = torch.Generator().manual_seed(100 * seed + turn)
+                length = 70 if turn == 0 else 5  # More than two blocks of the cache.
+                new = torch.randint(1, model.config.vocab_size, (length,), generator=random).tolist()
+                prompts.append(Prompt(slot, tuple(new), turn == 0, seed=seed if turn == 0 else None))
+            for prompt, completion in zip(prompts, generator.generate(prompts), strict=True):
+                ids, said = played[prompt.slot]
+                ids += prompt.ids
+                said.append((len(ids), completion))
+                ids += completion.ids
+        return played
+
+    yield play
+    for generator in generators.values():
+        generator.close()
+
+
+def difference(model: PreTrainedModel, played: Played, temperature: float = 1.0) -> float:
+    """Largest distance of the sampled tokens' log-probabilities from those of one pass over the conversation."""
+    worst, count = 0.0, 0
+    for ids, said in played.values():
+        with torch.no_grad():
+            expected = (model(torch.tensor([ids])).logits[0] / temperature).log_softmax(-1)
+        for begin, completion in said:
+            for place, (token, value) in enumerate(zip(completion.ids, completion.log_probs, strict=True)):
+                worst = max(worst, abs(float(expected[begin + place - 1, token]) - value))
+                count += 1
+    assert count > 20
+    return worst
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_log_probs_are_the_models_also_after_each_update(model: PreTrainedModel, speak: Any) -> None:
+    seeds = {0: 5, 1: 6, 2: 7, 3: 8}
+    first = speak(seeds)
+    assert difference(model, first) < 1e-5
+    assert speak(seeds) == first  # Equal weights and seeds sample equal tokens.
+    for _ in range(2):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter) / 20)
+        updated = speak(seeds)
+        assert difference(model, updated) < 1e-5
+        assert difference(model, first) > 1e-2
+    warm = speak(seeds, temperature=0.5)
+    assert difference(model, warm, temperature=0.5) < 1e-5
+    assert difference(model, warm) > 1e-2
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_an_episode_depends_neither_on_its_slot_nor_on_the_others(policy: Path, speak: Any) -> None:
+    together = speak({0: 1, 1: 2, 2: 3})
+    alone = speak({3: 2})
+    assert alone[3][0] == together[1][0]
+    assert together[0][0] != together[1][0]
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_temperature_0_takes_the_likeliest_token(model: PreTrainedModel, speak: Any) -> None:
+    for ids, said in speak({0: 1, 1: 2}, temperature=0.0).values():
+        with torch.no_grad():
+            likeliest = model(torch.tensor([ids])).logits[0].argmax(-1)
+        for begin, completion in said:
+            assert completion.ids == tuple(likeliest[begin - 1 : begin - 1 + len(completion.ids)].tolist())
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_a_run_learns_and_evaluates_with_it_and_resumes(policy: Path, demos: Path, tmp_path: Path) -> None:
+    taught = sft.Config(
+        model=str(policy), demos=demos, out=tmp_path / "sft", epochs=8, batch_size=8, learning_rate=5e-3
+    )
+    settings: dict[str, Any] = {
+        "model": str(sft.run(taught)),
+        "env": "lights/Lights-v0",
+        "set": {"switches": 1, "max_turns": 2},
+        "generator": "vllm",
+        "groups": 4,
+        "group_size": 8,
+        "slots": 16,
+        "max_action_tokens": 6,
+        "learning_rate": 5e-4,
+        "eval_every": 3,
+        "eval_tasks": 20,
+    }
+    grpo.run(grpo.Config(**settings, out=tmp_path / "run", iterations=3))
+    grpo.run(grpo.Config(**settings, out=tmp_path / "run", iterations=6))  # Resumes.
+    grpo.run(grpo.Config(**settings, out=tmp_path / "whole", iterations=6))
+    resumed, whole = (
+        [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("run", "whole")
+    )
+    for one, other in zip(resumed, whole, strict=True):
+        assert {**one, "rollout_seconds": 0, "update_seconds": 0} == {
+            **other,
+            "rollout_seconds": 0,
+            "update_seconds": 0,
+        }
+    assert max(each.get("log_prob_difference_max", 0.0) for each in whole) < 1e-5
+    assert whole[-1]["return"] > whole[0]["return"] + 0.05
+    evaluations = (tmp_path / "run" / "evaluations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["iteration"] for line in evaluations] == [0, 3, 6]
+
+
+ALONE_OR_NOT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from lights import register
+register()
+from baselines import grpo
+grpo.run(grpo.Config(
+    model=sys.argv[2], out=Path(sys.argv[3]), env="lights/Lights-v0", set={"switches": 3, "reward_density": "dense"},
+    generator="vllm", groups=4, group_size=4, slots=8, max_action_tokens=4, learning_rate=1e-3, iterations=2,
+))
+"""
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_two_processes_play_the_episodes_that_one_would(policy: Path, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(ALONE_OR_NOT)
+    lights = Path(__file__).parents[2] / "third_party" / "lights"
+    curves = []
+    for processes in (1, 2):
+        out = tmp_path / str(processes)
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes), str(script)]
+        environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
+        done = subprocess.run(
+            [*command, str(lights), str(policy), str(out)], capture_output=True, text=True, check=False, env=environment
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        curves.append([json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()])
+    assert len(curves[0]) == 2
+    for alone, together in zip(*curves, strict=True):
+        for name in ("return", "action_tokens", "turns", "episodes"):
+            assert together[name] == alone[name]
+        assert together["entropy_estimate"] == pytest.approx(alone["entropy_estimate"], abs=1e-4)
+
+
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
+def test_without_vllm_the_error_names_it(policy: Path) -> None:
+    model, _ = load_policy(str(policy))
+    with pytest.raises(MissingDependencyError, match="train,vllm"):
+        make_generator("vllm", model, 0, slots=1, max_action_tokens=4, temperature=1.0)
+    # And before anything is loaded or written.
+    command = [sys.executable, "-m", "baselines.grpo", "--model", str(policy), "--env", "textagent/ALFWorld-v0"]
+    done = subprocess.run(
+        [*command, "--generator", "vllm", "--out", str(policy / "run")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "train,vllm" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (policy / "run").exists()
