@@ -20,7 +20,7 @@ import gymnasium
 from rich.console import Console
 from rich.table import Table
 
-from textagent_gym.domains.textworld.engines.turns import play
+from textagent_gym.domains.textworld.engines.answers import play
 from textagent_gym.domains.textworld.generation import draw_as_made, textworld_generator
 from textagent_gym.domains.textworld.specs import make_spec
 

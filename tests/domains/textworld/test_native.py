@@ -19,7 +19,7 @@ from benchmarks.textworld_native import compare
 from tests.domains.textworld.kinds import KINDS, UpstreamGame
 from textagent_gym.domains.textworld import generation, store
 from textagent_gym.domains.textworld.engines import Native, ZMachine
-from textagent_gym.domains.textworld.engines.turns import play
+from textagent_gym.domains.textworld.engines.answers import play
 from textagent_gym.domains.textworld.inform import Fiction
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 from textagent_gym.domains.textworld.store import StoredGame, load_file

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from textagent_gym.domains.textworld.engines.answers import Situation, opening, play
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
-from textagent_gym.domains.textworld.engines.turns import Situation, first_turn, play
 from textagent_gym.domains.textworld.inform import last_words
 from textagent_gym.domains.textworld.store import StoredGame
 from textagent_gym.errors import GenerationError
@@ -31,21 +31,21 @@ class Native(Engine):
         """See `Engine`."""
         if game.fiction is None or game.logic is None:
             raise GenerationError(f"{game.story} has no .json file that describes it; play it with engine='reference'")
-        opening = first_turn(game)
-        self._game, self._situation, self._turn = game, opening.after, 1
-        return f"{opening.text}{opening.status}{self._turn}"
+        first = opening(game)
+        self._game, self._situation, self._turn = game, first.after, 1
+        return f"{first.text}{first.status}{self._turn}"
 
     def step(self, command: str) -> Reply:
         """See `Engine`."""
-        turn = play(self._game, self._situation, command)
-        before, self._turn = self._turn, self._turn + turn.counts
-        self._situation = turn.after
-        if not turn.ending:
-            return Reply(f"{turn.text}{turn.status}{self._turn}", turn.actions, won=False, lost=False)
+        answer = play(self._game, self._situation, command)
+        before, self._turn = self._turn, self._turn + answer.counts
+        self._situation = answer.after
+        if not answer.ending:
+            return Reply(f"{answer.text}{answer.status}{self._turn}", answer.actions, won=False, lost=False)
         assert self._game.fiction is not None
-        text = turn.text + last_words(self._game.fiction, turn.after.world, self._turn)
-        won = turn.ending == "won"
-        return Reply(f"{text}{turn.status}{before}", turn.actions, won=won, lost=not won)
+        text = answer.text + last_words(self._game.fiction, answer.after.world, self._turn)
+        won = answer.ending == "won"
+        return Reply(f"{text}{answer.status}{before}", answer.actions, won=won, lost=not won)
 
     @property
     def state(self) -> int | None:

@@ -3,8 +3,8 @@
 A game's answer follows from the game, the situation and the command, so each one is worked out once and remembered for
 everybody who plays the game in this process:
 
-    first_turn   game                      -> Turn
-    play         game, situation, command  -> Turn, which leads to another situation
+    opening   game                      -> Answer
+    play      game, situation, command  -> Answer, which leads to another situation
 
 The number of the turn is no part of a situation: it is only printed, by whoever counts.
 """
@@ -76,7 +76,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Answer:
     """What a game says to a command.
 
     Attributes:
@@ -97,7 +97,7 @@ class Turn:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def first_turn(game: StoredGame) -> Turn:
+def opening(game: StoredGame) -> Answer:
     """What a game says before anybody has typed a command."""
     assert game.fiction is not None
     assert game.logic is not None
@@ -108,11 +108,11 @@ def first_turn(game: StoredGame) -> Turn:
     look_around(world, memory, page)
     page.prompt()
     situation = Situation(world.moment, game.logic.initial, (memory.it, memory.understood), ())
-    return Turn(page.text, _status(world, world.score), 0, counts=False, ending="", after=situation)
+    return Answer(page.text, _status(world, world.score), 0, counts=False, ending="", after=situation)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def play(game: StoredGame, situation: Situation, command: str) -> Turn:
+def play(game: StoredGame, situation: Situation, command: str) -> Answer:
     """What a game says to a command.
 
     Args:
@@ -126,7 +126,7 @@ def play(game: StoredGame, situation: Situation, command: str) -> Turn:
     page.put("\n")
     if world.ending:
         page.put(FINAL_ANSWER)
-        return Turn(page.text, _status(world, world.score), 0, counts=False, ending="", after=situation)
+        return Answer(page.text, _status(world, world.score), 0, counts=False, ending="", after=situation)
     memory, lines = Memory(*situation.memory), (*situation.lines, command)
     parser = Parser(world, memory, lines)
     try:
@@ -139,7 +139,7 @@ def play(game: StoredGame, situation: Situation, command: str) -> Turn:
         page.complain(parser.reply)
         page.prompt()
         after = Situation(situation.world, situation.facts, (memory.it, memory.understood), lines)
-        return Turn(page.text, _status(world, world.score), 0, counts=False, ending="", after=after)
+        return Answer(page.text, _status(world, world.score), 0, counts=False, ending="", after=after)
     page.put(parser.note)
     events = carry_out(understood, parser.text, world, memory, page)
     shown = world.score
@@ -148,7 +148,7 @@ def play(game: StoredGame, situation: Situation, command: str) -> Turn:
         page.prompt()
         shown = world.score
     after = Situation(world.moment, _follow(game.logic, situation.facts, events), (memory.it, memory.understood), ())
-    return Turn(page.text, _status(world, shown), len(events), counts, world.ending, after)
+    return Answer(page.text, _status(world, shown), len(events), counts, world.ending, after)
 
 
 def _follow(logic: GameLogic, facts: int, events: list[str]) -> int:
