@@ -309,7 +309,7 @@ def table(results: Sequence[dict[str, Any]], worlds: Sequence[str], methods: Seq
             mean = float(interquartile_mean(np.array(after)))
             low, high = interval([after])
             before = float(interquartile_mean(np.array([each["before"] for each in runs])))
-            learned = "yes" if mean >= WORLDS[world].goal else "no"
+            learned = "yes" if round(mean, 9) >= WORLDS[world].goal else "no"
             cells += [f"{before:.2f}", f"{mean:.2f} [{low:.2f}, {high:.2f}], {len(runs)} runs", learned]
             strata.append(after)
         if strata:
