@@ -5,6 +5,7 @@ python -m benchmarks.rollout
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "textagent/ALFWorld-v0": {"num_tasks": 4, "max_turns": 20},
     ENV: {"num_tasks": TASKS, "max_turns": 20},
 }
+PAUSE = 0.5  # Seconds per step of the only slow environment among all slots.
 SLEEP = 0.05  # Seconds that one environment of the slow world takes per step, ten times a cheap world's batch.
 
 
@@ -87,6 +89,36 @@ class Slow(gymnasium.Wrapper[str, str, str, str]):
         if self._slow:
             time.sleep(SLEEP)
         return super().step(action)
+
+
+class SlowSlot(gymnasium.Wrapper[str, str, str, str]):
+    """A world whose first environment takes its time, whatever it plays."""
+
+    made = itertools.count()
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        super().__init__(env)
+        self._slow = next(self.made) == 0
+
+    def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
+        """See `gymnasium.Env.step`."""
+        if self._slow:
+            time.sleep(PAUSE)
+        return super().step(action)
+
+
+def collect_steadily(make: Any, backend: Generator, chat: ChatFormat) -> tuple[float, list[Trajectory]]:
+    """Seconds and episodes in threads, without the last tenth of the episodes, in which slots run empty."""
+    collector = Collector(make_pool(make, SLOTS, "thread"), backend, chat)
+    requests = [EpisodeRequest(i, options={"task_index": i % TASKS}, sampling_seed=i) for i in range(8 * SLOTS)]
+    ended: list[tuple[float, Trajectory]] = []
+    try:
+        started = time.perf_counter()
+        collector.collect(requests, lambda trajectory: ended.append((time.perf_counter() - started, trajectory)))
+    finally:
+        collector.close()
+    counted = ended[: len(ended) * 9 // 10]
+    return counted[-1][0], [trajectory for _, trajectory in counted]
 
 
 def collect(
@@ -153,6 +185,14 @@ def main() -> None:
                 rate = add_row(table, name, *collect(make, generator, chat, kind, patience=patience), basis)
                 basis = basis or rate
             console.print(table)
+        title = f"{8 * SLOTS} episodes in {SLOTS} slots, one of which takes {PAUSE} s per step"
+        table, basis = new_table(title, "slots"), None
+        world: dict[str, Any] = {"num_tasks": TASKS, "max_turns": 10}
+        for name, wrappers in (("all quick", ()), ("one slow", (SlowSlot,))):
+            make = env_maker("textagent/ALFWorld-v0", wrappers=wrappers, **world)
+            rate = add_row(table, name, *collect_steadily(make, generator, chat), basis)
+            basis = basis or rate
+        console.print(table)
 
 
 if __name__ == "__main__":

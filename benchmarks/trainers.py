@@ -1,6 +1,7 @@
 """Rollouts and whole iterations of GRPO: this suite's trainer beside TRL's, with equal work.
 
     python -m benchmarks.trainers --rounds 3
+    python -m benchmarks.trainers --plot costs.svg      this suite alone: episodes, turns and model size
 
 Both trainers have the same tiny model with random weights, the same games (TextWorld's coin collector), the same
 contexts and the same bounds on turns and tokens. The reward is the length of the actions, so that every episode is
@@ -15,7 +16,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -61,6 +62,8 @@ class Config:
     """Width of the model."""
     layers: int = 2
     """Number of layers of the model."""
+    plot: Path | None = None
+    """File of the costs of this suite's iterations, drawn instead of the comparison; its ending decides the format."""
 
     @property
     def episodes(self) -> int:
@@ -78,6 +81,11 @@ class Iteration:
     turns: int
     tokens: int
     updated: int
+
+    @property
+    def generation(self) -> float:
+        """The rest of the rollout: the model, and what turns texts into tokens."""
+        return self.rollout - self.environment
 
 
 class Coins(gymnasium.Wrapper[str, str, str, str]):
@@ -283,16 +291,51 @@ def run_trl(config: Config, policy: Path, out: Path) -> list[Iteration]:
     return iterations
 
 
+def draw(config: Config, home: Path, file: Path) -> None:
+    """What an iteration costs with more episodes, more turns, and a larger model."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    base = replace(config, groups=4, iterations=2)
+    panels = {
+        "episodes": {str(groups * GROUP_SIZE): replace(base, groups=groups) for groups in (2, 4, 8)},
+        "turns per episode": {str(turns): replace(base, turns=turns) for turns in (4, 8, 16)},
+        "weights": {"0.2M": base, "3.5M": replace(base, hidden=256, layers=4)},
+    }
+    costs: dict[Config, Iteration] = {}
+    for case in dict.fromkeys(case for cases in panels.values() for case in cases.values()):
+        folder = home / str(len(costs))
+        make_policy(folder / "policy", case)
+        costs[case] = run_ours(case, folder / "policy", folder / "out")[-1]
+    figure, axes = plt.subplots(1, len(panels), figsize=(10, 3.2), layout="constrained")
+    for panel, (name, cases) in zip(axes, panels.items(), strict=True):
+        bottom = np.zeros(len(cases))
+        for part in ("generation", "environment", "update"):
+            heights = [getattr(costs[case], part) for case in cases.values()]
+            panel.bar(list(cases), heights, bottom=bottom, label=part)
+            bottom += heights
+        panel.set(xlabel=name, ylabel="CPU seconds of an iteration")
+    axes[0].legend()
+    figure.savefig(file)
+    plt.close(figure)
+
+
 def median(iterations: list[Iteration], field: str) -> float:
     """Median of one measurement."""
     return float(np.median([getattr(iteration, field) for iteration in iterations]))
 
 
 def main(config: Config) -> None:
-    """Print times, work and ratios; a row per trainer, from the medians of all rounds."""
+    """Print times, work and ratios; a row per trainer, from the medians of all rounds. Or draw the costs."""
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
     torch.set_num_threads(1)
     gymnasium.register(ENV, entry_point=make_env, disable_env_checker=True, order_enforce=False)
+    if config.plot is not None:
+        with tempfile.TemporaryDirectory() as home:
+            draw(config, Path(home), config.plot)
+        return
     trainers = {"TRL, transformers": run_trl, "textagent-gym": run_ours}
     runs: dict[str, list[Iteration]] = {name: [] for name in trainers}
     console = Console()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +38,14 @@ def test_learning(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: pytest
     ]
     assert all(0 <= result["before"] <= 1 and 0 <= result["after"] <= 1 for result in results)
     assert results[1]["env_steps"] > 0
+
+
+def test_the_costs_of_iterations_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    costs = trainers.Iteration(rollout=3.0, environment=1.0, update=2.0, turns=8, tokens=8, updated=8)
+    monkeypatch.setattr(trainers, "make_policy", lambda *_: None)
+    monkeypatch.setattr(trainers, "run_ours", lambda *_: [costs])
+    trainers.main(trainers.Config(plot=tmp_path / "costs.svg"))
+    assert "3.5M" in (tmp_path / "costs.svg").read_text(encoding="utf-8")
 
 
 def test_trainers_do_equal_work(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,20 +24,6 @@ def token_log_probs(logits: torch.Tensor, ids: torch.Tensor, temperature: float 
     return scaled.gather(-1, ids[..., None]).squeeze(-1) - scaled.logsumexp(-1)
 
 
-def sampled_log_probs(logits: torch.Tensor, ids: torch.Tensor, temperature: float = 1.0) -> torch.Tensor:
-    """Log-probability of each token given the tokens before it; 0 for the first one.
-
-    Args:
-        logits: shape (batch, time, vocabulary).
-        ids: shape (batch, time).
-        temperature: sampling temperature of the tokens.
-
-    Returns:
-        shape (batch, time).
-    """
-    return torch.nn.functional.pad(token_log_probs(logits[:, :-1], ids[:, 1:], temperature), (1, 0))
-
-
 def token_ratio(log_probs: torch.Tensor, old_log_probs: torch.Tensor) -> torch.Tensor:
     """r = exp(log_probs - old_log_probs) per token, as in PPO and GRPO. All of shape (batch, time)."""
     return (log_probs - old_log_probs).exp()

@@ -76,6 +76,7 @@ class WithoutAdapters(torch.nn.Module):
 
     def __init__(self, policy: PreTrainedModel) -> None:
         super().__init__()
+        self.config = policy.config
         self._policy = policy
 
     def forward(self, **inputs: Any) -> Any:

@@ -8,8 +8,9 @@ is to be read otherwise (a memory that leaves something out, see `rollout/memory
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -20,6 +21,11 @@ from textagent_gym.errors import InvalidOptionError
 
 _PLACEHOLDER = "so be it"
 """Stands in for an earlier action, to find the part of the template that a new message adds."""
+
+
+_REMEMBERED = 4_096
+"""Largest number of texts whose ids are remembered: episodes of a group read the same opening, and often equal replies.
+"""
 
 
 class Message(TypedDict):
@@ -75,6 +81,9 @@ class ChatFormat:
 
     def following(self, observation: str) -> list[int]:
         """Ids that a further observation adds after an action's end token, up to the next action."""
+        return list(self._following(observation))
+
+    def _read_following(self, observation: str) -> list[int]:
         before, head = self._before
         after = self._render([*before, _user(observation)], True)
         if not after.startswith(head):
@@ -115,6 +124,17 @@ class ChatFormat:
         return str(rendered)
 
     def _ids(self, text: str) -> list[int]:
+        return list(self._tokenize(text))
+
+    @cached_property
+    def _tokenize(self) -> Callable[[str], list[int]]:
+        return lru_cache(_REMEMBERED)(self._read_ids)
+
+    @cached_property
+    def _following(self) -> Callable[[str], list[int]]:
+        return lru_cache(_REMEMBERED)(self._read_following)
+
+    def _read_ids(self, text: str) -> list[int]:
         # Half a character, which JSON in an agent's answer can hold, has no ids.
         whole = text.encode("utf-8", "replace").decode("utf-8")
         return list(self.tokenizer(whole, add_special_tokens=False)["input_ids"])

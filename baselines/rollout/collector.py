@@ -125,6 +125,7 @@ class _Slot:
     number: int
     position: int | None = None  # Of the episode among the requests; None while the slot is idle.
     asked_at: float | None = None  # While an answer is awaited.
+    late: bool = False  # A batch has waited for it in vain, and since then no answer came within the patience.
     overdue: bool = False  # The answer is no longer wanted: the episode is played elsewhere.
     completion: Completion | None = None  # What was sent; None after a reset.
     observation: str = ""
@@ -136,6 +137,11 @@ class _Slot:
     context: Context | None = None  # Of the next action; None before the first observation.
     turns: list[Turn] = field(default_factory=list)
 
+    @property
+    def awaited(self) -> bool:
+        """Whether an answer is awaited and wanted."""
+        return self.asked_at is not None and not self.overdue
+
 
 class Collector:
     """Plays episodes with a language model.
@@ -144,8 +150,8 @@ class Collector:
         pool: the environments, one per slot of the generator; closed with the collector.
         generator: back end that samples the actions; closed with the collector.
         chat: format that turns observations into token ids.
-        patience: seconds for which a batch waits for slower environments after the first has answered; `inf` waits for
-            all of them.
+        patience: seconds for which a batch waits for slower environments after the first has answered; one that has
+            not answered by then is not waited for until it is quicker again. `inf` waits for all of them.
         answer_seconds: seconds after which an environment that has not answered counts as broken, in a pool that can
             interrupt its environments.
 
@@ -225,7 +231,8 @@ class Collector:
                         self._break(run, slot, str(error))
                 self._fill(run)
             if ready:
-                deadline = min(deadline, time.monotonic() + self._patience)
+                awaited = any(slot.awaited and not slot.late for slot in self._slots)
+                deadline = min(deadline, time.monotonic() + (self._patience if awaited else 0.0))
         return [ready[number] for number in sorted(ready)]
 
     def _answers(self, run: _Run, deadline: float) -> dict[int, Received | str]:
@@ -235,14 +242,18 @@ class Collector:
         follow from who answers first.
         """
         answers: dict[int, Received | str] = {}
-        while any(slot.asked_at is not None and not slot.overdue for slot in self._slots):
+        while any(slot.awaited for slot in self._slots):
             try:
                 slot, answer = self._receive(deadline)
             except TimeoutError:
                 self._give_up(run)
-                if time.monotonic() >= deadline:
-                    break
-                continue
+                if time.monotonic() < deadline:
+                    continue
+                for slot in self._slots:
+                    slot.late |= slot.awaited
+                break
+            assert slot.asked_at is not None
+            slot.late &= time.monotonic() > slot.asked_at + self._patience
             slot.asked_at = None
             answers[slot.number] = answer
             if self._patience < math.inf:

@@ -4,11 +4,12 @@ All slots share one cache whose columns grow together; a mask says which columns
 
     slot 0   x x x x . . x x x . x x        x  a token of this conversation, at its own position
     slot 1   x x x x x x x . . . x x        .  a hole: another slot had more to say in that call
-    slot 2   . . . . . . x x x x x x        a new conversation began here: everything before it is a hole
+    slot 2   x x x . . . . . . . x x        a new conversation began after two turns of the others, in the first columns
 
 Holes cost memory and time, so the cache is packed when they are too many. The model computes only the slots that speak,
 and of these only the ones whose action has not ended: their rows of the cache are the first ones, for which rows are
-exchanged. The cache's memory is allocated ahead, so that a token is added without copying the others.
+exchanged. New conversations that begin equally, as those of a group do, are read once and their columns copied. The
+cache's memory is allocated ahead, so that a token is added without copying the others.
 
 What an episode samples follows from the seed of its first prompt: each token is drawn with one uniform number of the
 episode's own stream, by inverting the cumulative distribution. So it depends neither on the other conversations nor on
@@ -17,7 +18,8 @@ the order of the calls.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -25,55 +27,67 @@ import numpy as np
 import torch
 from transformers import Cache, DynamicLayer, PreTrainedModel
 
+from baselines.policy.microbatches import pack
 from baselines.policy.models import context_length
 from baselines.rollout.backend import Completion, Prompt
 
 _PACK_AT = 1.5  # Pack when the cache is that many times as wide as its longest conversation.
+_PREFILL = 16_384  # Largest number of tokens of new conversations that are read at once, which bounds the memory.
 _AHEAD = 0.25  # Share of the columns in use for which memory is allocated ahead.
 _BELOW_ONE = 1 - 2**-20  # Largest uniform number: its product with a rounded sum of 1 must stay below that sum.
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where in the cache the model writes: from a row and from a column on."""
+
+    row: int = 0
+    column: int = 0
 
 
 class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]
     """Keys and values of one layer for all slots, in memory that is allocated ahead.
 
+    Args:
+        slots: number of rows.
+        place: place at which the model writes, which is the same in all layers.
+
     Attributes:
-        keys, values: shape (slots, heads, columns, size); the model reads and writes the first rows.
-        width: number of columns in use.
+        keys, values: shape (slots, heads, columns, size).
     """
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, place: _Place) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._slots = slots
-        self.width = 0
+        self._place = place
 
     def update(self, key_states: Any, value_states: Any, *_: Any, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add columns to the first rows; returns all of the columns of these rows."""
-        rows, end = len(key_states), self.width + key_states.shape[2]
+        """Write columns of some rows; returns these rows up to there."""
+        start, end = self._place.column, self._place.column + key_states.shape[2]
+        rows = slice(self._place.row, self._place.row + len(key_states))
         self.keys, self.values = (
             self._with_columns(tensor, states, end)
             for tensor, states in ((self.keys, key_states), (self.values, value_states))
         )
         self.is_initialized = True
-        self.keys[:rows, :, self.width : end] = key_states
-        self.values[:rows, :, self.width : end] = value_states
-        self.width = end
-        return self.keys[:rows, :, :end], self.values[:rows, :, :end]
+        self.keys[rows, :, start:end] = key_states
+        self.values[rows, :, start:end] = value_states
+        return self.keys[rows, :, :end], self.values[rows, :, :end]
 
     def get_seq_length(self) -> int:
-        """Number of columns in use."""
-        return self.width
+        """Number of columns before those that the model writes."""
+        return self._place.column
 
-    def exchange(self, to: list[int], source: list[int]) -> None:
-        """Put the rows `source` in the place of the rows `to`, which are the same ones in another order."""
+    def copy(self, to: list[int], source: list[int], width: int) -> None:
+        """Put the first columns of the rows `source` in the place of those of the rows `to`."""
         for tensor in self._tensors:
-            tensor[to, :, : self.width] = tensor[source, :, : self.width]
+            tensor[to, :, :width] = tensor[source, :, :width]
 
     def pack(self, order: torch.Tensor) -> None:
         """Keep some columns of each row, shape (slots, columns)."""
-        self.width = order.shape[1]
         for tensor in self._tensors:
             index = order[:, None, :, None].expand(-1, tensor.shape[1], -1, tensor.shape[3])
-            tensor[:, :, : self.width] = tensor.gather(2, index)
+            tensor[:, :, : order.shape[1]] = tensor.gather(2, index)
 
     @property
     def _tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -127,9 +141,12 @@ class TransformersGenerator:
 
     def forget(self) -> None:
         """See `Generator`."""
-        self._cache = Cache(layer_class_to_replicate=cast("type[_Layer]", partial(_Layer, self.slots)))
+        self._place = _Place()
+        layer = partial(_Layer, self.slots, self._place)
+        self._cache = Cache(layer_class_to_replicate=cast("type[_Layer]", layer))
         self._mask = torch.zeros((self.slots, 0), dtype=torch.bool, device=self.model.device)
         self._order = list(range(self.slots))  # The slot of each row of the cache and of the mask.
+        self._lengths = [0] * self.slots  # Number of tokens that the model has read of each slot's conversation.
         self._unread: list[list[int]] = [[] for _ in range(self.slots)]
 
     def close(self) -> None:
@@ -145,6 +162,7 @@ class TransformersGenerator:
         for prompt in prompts:
             if prompt.fresh:
                 self._mask[self._order.index(prompt.slot)] = False
+                self._lengths[prompt.slot] = 0
                 self._unread[prompt.slot] = []
             if prompt.seed is not None:
                 self._streams[prompt.slot] = np.random.default_rng(prompt.seed)
@@ -162,8 +180,7 @@ class TransformersGenerator:
         sampled: dict[int, list[int]] = {slot: [] for slot in new}
         log_probs: dict[int, list[float]] = {slot: [] for slot in new}
         for step in range(self.max_action_tokens):
-            slots = self._bring_first(new)
-            logits = self._read([new[slot] for slot in slots])
+            slots, logits = self._read_prompts(new) if step == 0 else self._continue(new)
             heights = torch.tensor([uniform[slot][step] for slot in slots], dtype=torch.float32, device=logits.device)
             tokens, values = self._sample(logits, heights)
             for slot, token, value in zip(slots, tokens.tolist(), values.tolist(), strict=True):
@@ -182,44 +199,101 @@ class TransformersGenerator:
     def _others_speak(self, prompts: Sequence[Prompt]) -> bool:
         """Whether a slot that no prompt names holds a conversation."""
         named = {prompt.slot for prompt in prompts}
-        return any(bool(self._mask[row].any()) for row, slot in enumerate(self._order) if slot not in named)
+        return any(length for slot, length in enumerate(self._lengths) if slot not in named)
 
-    def _bring_first(self, slots: Collection[int]) -> list[int]:
-        """Exchange rows of the cache until those of some slots are the first ones; returns the slots in their order."""
-        count = len(slots)
-        away = [row for row in range(count) if self._order[row] not in slots]
-        back = [row for row in range(count, self.slots) if self._order[row] in slots]
-        if away:
-            to, source = away + back, back + away
-            for layer in self._layers:
-                layer.exchange(to, source)
-            self._mask[to] = self._mask[source]
-            moved = [self._order[row] for row in source]
-            for row, slot in zip(to, moved, strict=True):
-                self._order[row] = slot
-        return self._order[:count]
+    def _read_prompts(self, new: Mapping[int, Sequence[int]]) -> tuple[list[int], torch.Tensor]:
+        """Add ids to conversations, some of which begin; returns the slots, and the logits after their last ids."""
+        continued = {slot: ids for slot, ids in new.items() if self._lengths[slot]}
+        slots: list[int] = []
+        logits = []
+        if continued:
+            slots, after = self._continue(continued)
+            logits.append(after)
+        openings: dict[tuple[int, ...], list[int]] = {}
+        for slot, ids in new.items():
+            if slot not in continued:
+                openings.setdefault(tuple(ids), []).append(slot)
+        begun = list(openings.items())
+        for places in pack([len(ids) for ids in openings], _PREFILL):
+            some = [begun[place] for place in places]
+            readers = [equal[0] for _, equal in some]
+            others = [(number, slot) for number, (_, equal) in enumerate(some) for slot in equal[1:]]
+            first = len(slots)
+            slots = slots + self._bring([*readers, *(slot for _, slot in others)], first)
+            after = self._read([ids for ids, _ in some], first, 0)
+            if others:
+                columns = max(len(ids) for ids, _ in some)
+                self._repeat([first + number for number, _ in others], first + len(readers), columns)
+            logits.append(after[[*range(len(readers)), *(number for number, _ in others)]])
+        return slots, torch.cat(logits)
 
-    def _read(self, new: list[list[int]]) -> torch.Tensor:
-        """Add ids to the conversations of the first rows; the logits after their last ones, (rows, vocabulary)."""
+    def _continue(self, new: Mapping[int, Sequence[int]]) -> tuple[list[int], torch.Tensor]:
+        """Add ids to conversations that have begun; returns the slots, and the logits after their last ids."""
+        count = len(new)
+        from_behind = iter([slot for slot in self._order[count:] if slot in new])
+        slots = self._bring([slot if slot in new else next(from_behind) for slot in self._order[:count]])
+        return slots, self._read([new[slot] for slot in slots], 0, self._mask.shape[1])
+
+    def _bring(self, slots: list[int], first: int = 0) -> list[int]:
+        """Exchange rows of the cache until those of `slots` are the ones from the row `first` on; returns `slots`."""
+        before = {slot: row for row, slot in enumerate(self._order)}
+        rows = dict(before)
+        for row, slot in enumerate(slots, start=first):
+            other = self._order[row]
+            self._order[row], self._order[rows[slot]] = slot, other
+            rows[slot], rows[other] = row, rows[slot]
+        moved = [slot for slot in self._order if rows[slot] != before[slot]]
+        if moved:
+            self._mask[[rows[slot] for slot in moved]] = self._mask[[before[slot] for slot in moved]]
+        kept = [slot for slot in moved if self._lengths[slot]]
+        self._copy([rows[slot] for slot in kept], [before[slot] for slot in kept], self._mask.shape[1])
+        return slots
+
+    def _repeat(self, source: list[int], first: int, columns: int) -> None:
+        """Let conversations that begin in the rows from `first` on begin as those of the rows `source` do."""
+        to = list(range(first, first + len(source)))
+        self._mask[to] = self._mask[source]
+        for row, like in zip(to, source, strict=True):
+            self._lengths[self._order[row]] = self._lengths[self._order[like]]
+        self._copy(to, source, columns)
+
+    def _copy(self, to: list[int], source: list[int], columns: int) -> None:
+        """Put the first columns of the rows `source` in the place of those of the rows `to`."""
+        for layer in self._layers if to else ():
+            layer.copy(to, source, columns)
+
+    def _read(self, new: Sequence[Sequence[int]], row: int, column: int) -> torch.Tensor:
+        """Add ids to the conversations of some rows; the logits after their last ones, shape (rows, vocabulary).
+
+        Args:
+            new: ids for each row.
+            row: the first of the rows.
+            column: column from which on they are written.
+        """
         device = self.model.device
         count, width = len(new), max(len(ids) for ids in new)
         ids = torch.zeros((count, width), dtype=torch.int64)
-        used = torch.zeros((self.slots, width), dtype=torch.bool)
-        for row, some in enumerate(new):  # On the right, so that the last column holds everybody's last token.
-            ids[row, width - len(some) :] = torch.tensor(some)
-            used[row, width - len(some) :] = True
-        used = used.to(device)
-        lengths = self._mask[:count].sum(1, keepdim=True)
-        positions = (lengths + used[:count].cumsum(1) - 1).clamp(min=0)
-        self._mask = torch.cat((self._mask, used), 1)
+        used = torch.zeros((count, width), dtype=torch.bool)
+        for number, some in enumerate(new):  # On the right, so that the last column holds everybody's last token.
+            ids[number, width - len(some) :] = torch.tensor(some)
+            used[number, width - len(some) :] = True
+        slots = self._order[row : row + count]
+        lengths = torch.tensor([self._lengths[slot] for slot in slots])
+        positions = (lengths[:, None] + used.cumsum(1) - 1).clamp(min=0)
+        missing = max(0, column + width - self._mask.shape[1])
+        self._mask = torch.nn.functional.pad(self._mask, (0, missing))
+        self._mask[row : row + count, column : column + width] = used.to(device)
+        self._place.row, self._place.column = row, column
         output = self.model(
             input_ids=ids.to(device),
-            attention_mask=self._mask[:count].long(),
-            position_ids=positions,
+            attention_mask=self._mask[row : row + count, : column + width],
+            position_ids=positions.to(device),
             past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=1,
         )
+        for slot, some in zip(slots, new, strict=True):
+            self._lengths[slot] += len(some)
         logits: torch.Tensor = output.logits[:, -1].float()
         return logits
 
@@ -236,7 +310,7 @@ class TransformersGenerator:
 
     def _pack(self) -> None:
         """Move every conversation to the left of the cache, closing its holes."""
-        longest = int(self._mask.sum(1).max())
+        longest = max(self._lengths)
         if self._mask.shape[1] <= max(64, _PACK_AT * longest):
             return
         # A stable sort brings the used columns to the front without changing their order.

@@ -4,7 +4,7 @@ trainer        the loop of all methods of reinforcement learning: collect, updat
 capabilities   what a method needs of an environment
 update         one iteration's updates
 scoring        log-probabilities of episodes
-microbatches   which rows go through a model together
+openings       prompts that rows share, read once
 critic         the model that estimates values
 checkpoint     what a run needs to resume
 labels         conversations that teach what an expert would have done

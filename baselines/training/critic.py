@@ -11,9 +11,9 @@ import torch
 from transformers import AutoConfig, AutoModelForTokenClassification, PreTrainedModel
 
 from baselines.credit.rollouts import Array
+from baselines.policy.microbatches import pack
 from baselines.rollout.trajectory import Trajectory, Turn, rows_of
 from baselines.settings.config import Level
-from baselines.training.microbatches import pack
 
 
 def load_critic(name_or_path: str) -> PreTrainedModel:
@@ -31,9 +31,10 @@ def load_critic(name_or_path: str) -> PreTrainedModel:
     return model  # type: ignore[no-any-return]
 
 
-def estimates(critic: Any, ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+def estimates(critic: Any, ids: torch.Tensor) -> torch.Tensor:
     """The estimate before each token, from the tokens before it; 0 for the first. All of shape (batch, time)."""
-    numbers = critic(input_ids=ids, attention_mask=attention_mask).logits.squeeze(-1).float()
+    # Rows are padded on the right, so attention that is causal needs no mask.
+    numbers = critic(input_ids=ids).logits.squeeze(-1).float()
     return torch.nn.functional.pad(numbers[:, :-1], (1, 0))
 
 
@@ -59,8 +60,7 @@ def read_values(
         some = [rows[place] for place in places]
         width = max(len(row.ids) for row in some) + 1  # The estimate after the last token stands one further on.
         ids = torch.tensor([row.ids + [0] * (width - len(row.ids)) for row in some], device=device)
-        mask = torch.tensor([[1] * len(row.ids) + [0] * (width - len(row.ids)) for row in some], device=device)
-        numbers = estimates(critic, ids, mask).tolist()
+        numbers = estimates(critic, ids).tolist()
         for place, row, line in zip(places, some, numbers, strict=True):
             at = 0
             for turn in row.turns:

@@ -17,13 +17,14 @@ import numpy as np
 import torch
 from accelerate.utils import extract_model_from_parallel
 
-from baselines.credit.losses import sampled_log_probs, token_log_probs
+from baselines.credit.losses import token_log_probs
 from baselines.credit.rollouts import Array
+from baselines.policy.microbatches import pack
 from baselines.rollout.trajectory import Batch, Trajectory, collate, rows_of
-from baselines.training.microbatches import pack
+from baselines.training.openings import Opened, read_openings
 
 
-def batch_log_probs(model: Any, batch: Batch, temperature: float) -> torch.Tensor:
+def batch_log_probs(model: Any, batch: Batch, temperature: float, opened: Opened | None = None) -> torch.Tensor:
     """Log-probability of each sampled token given the tokens before it; 0 for the others.
 
     Models whose LM head is not known to `transformers` (`get_output_embeddings`) compute the logits of all tokens.
@@ -32,17 +33,37 @@ def batch_log_probs(model: Any, batch: Batch, temperature: float) -> torch.Tenso
         model: causal language model, or a wrapper around it for several processes.
         batch: the conversations; no row begins with a sampled token.
         temperature: sampling temperature.
+        opened: what the model has read of the rows already; it reads the rest.
 
     Returns:
         shape (batch, time).
     """
     rows, columns = batch.action_mask.nonzero(as_tuple=True)
-    with _head_reads_only(model, batch.ids.shape, rows, columns - 1) as selected:
-        logits = model(input_ids=batch.ids, attention_mask=batch.attention_mask, use_cache=False).logits
-    if not selected:
-        return sampled_log_probs(logits, batch.ids, temperature) * batch.action_mask
-    chosen = token_log_probs(logits[0], batch.ids[rows, columns], temperature)
+    # Rows are padded on the right, where no token of theirs looks: without a mask attention is causal, which is faster.
+    ids, before, arguments = batch.ids, columns - 1, {"use_cache": False}
+    if opened is not None:
+        ids, arguments = _rest(batch, opened)
+        before = before - opened.lengths[rows]
+    with _head_reads_only(model, ids.shape, rows, before) as selected:
+        logits = model(input_ids=ids, **arguments).logits
+    logits = logits[0] if selected else logits[rows, before]
+    chosen = token_log_probs(logits, batch.ids[rows, columns], temperature)
     return torch.zeros_like(batch.action_mask).index_put((rows, columns), chosen)
+
+
+def _rest(batch: Batch, opened: Opened) -> tuple[torch.Tensor, dict[str, Any]]:
+    """The ids after each row's opening, shape (batch, rest), and the model's other arguments."""
+    lengths = opened.lengths[:, None]
+    width = int((batch.attention_mask.sum(1, keepdim=True) - lengths).max())
+    positions = (lengths + torch.arange(width, device=lengths.device)).clamp(max=batch.ids.shape[1] - 1)
+    ids = batch.ids.gather(1, positions)
+    past = torch.arange(opened.cache.get_seq_length(), device=lengths.device) < lengths
+    return ids, {
+        "attention_mask": torch.cat((past.long(), torch.ones_like(ids)), 1),
+        "position_ids": positions,
+        "past_key_values": opened.cache,
+        "use_cache": True,
+    }
 
 
 @contextmanager
@@ -87,9 +108,11 @@ def read_log_probs(
     """
     scores = [np.zeros(len(trajectory.ids)) for trajectory in trajectories]
     rows = rows_of(trajectories)
-    for places in pack([len(row.ids) for row in rows], microbatch):
+    openings = read_openings(model, rows, microbatch, device)
+    for places in pack([len(row.ids) - openings.length(row) for row in rows], microbatch - openings.columns):
         some = [rows[place] for place in places]
-        numbers = batch_log_probs(model, collate(some).to(device), temperature).double().cpu().numpy()
+        opened = openings.before(some, len(some))
+        numbers = batch_log_probs(model, collate(some).to(device), temperature, opened).double().cpu().numpy()
         for row, line in zip(some, numbers, strict=True):
             end = row.start + len(row.ids)
             scores[row.episode][row.start : end] = line[: len(row.ids)]

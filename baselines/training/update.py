@@ -26,10 +26,11 @@ from baselines.credit.advantages import Credit
 from baselines.credit.losses import aggregate
 from baselines.credit.method import Forward, Method
 from baselines.credit.rollouts import Array, Counts, Rollouts, join, rollouts_of, turn_values
+from baselines.policy.microbatches import pack
 from baselines.rollout.trajectory import Batch, Row, Trajectory, collate, idle_batch, rows_of
 from baselines.settings.config import TrainerConfig
 from baselines.training.critic import estimates, read_values
-from baselines.training.microbatches import pack
+from baselines.training.openings import Opened, read_openings
 from baselines.training.scoring import batch_log_probs, read_log_probs, sampling_log_probs
 
 _DIFFERENCE = "log_prob_difference"  # How the metrics name the distance between the generator and the trainer.
@@ -117,10 +118,10 @@ def update(
     their tokens too, but for methods that replace them (DAPO's filter).
 
     Returns:
-        metrics of all processes: the means over the updates of `loss`, `gradient_norm` and what the loss measured; the
-        number of `useful_groups`, which have an advantage; and `log_prob_difference_mean` and `_max`, the distance of
-        the generator's log-probabilities from the trainer's over the tokens of the first update, when the policy is
-        still the one that sampled them.
+        metrics of all processes: the means over the updates of `loss`, `gradient_norm`, what the loss measured, and
+        `padding`, the share of padding among the tokens that the policy computes; the number of `useful_groups`, which
+        have an advantage; and `log_prob_difference_mean` and `_max`, the distance of the generator's log-probabilities
+        from the trainer's over the tokens of the first update, when the policy is still the one that sampled them.
     """
     old, reference = _scores(learner, method, config, trajectories)
     values, bootstrap = _values(learner, method, config, trajectories)
@@ -217,11 +218,16 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     steps = int(everyone.rollouts.lengths[counted].sum())
     mine = [int(i) for i in read if everyone.process[i] == accelerator.process_index]
     my_rows = rows_of([lesson.trajectories[everyone.place[i]] for i in mine])
-    microbatches = pack([len(row.ids) for row in my_rows], config.microbatch)
+    sharing = my_rows if learner.critic is None else []  # A critic reads the rows of the same microbatches as a whole.
+    with torch.set_grad_enabled(not lesson.only_critic), accelerator.no_sync(learner.policy):
+        openings = read_openings(learner.policy, sharing, config.microbatch, accelerator.device)
+    unread = [len(row.ids) - openings.length(row) for row in my_rows]
+    microbatches = pack(unread, config.microbatch - openings.columns)
+    columns = sum(len(places) * max(unread[place] for place in places) for places in microbatches)
     counts: list[int] = gather_object([len(microbatches)])
     passes = max(counts)
     models = [model for model in (learner.policy, learner.critic) if model is not None]
-    sums: dict[str, float] = {}
+    sums: dict[str, float] = {"read": openings.tokens + sum(unread), "computed": openings.columns + columns}
     largest = 0.0
     for number in range(passes):
         rows = [my_rows[place] for place in microbatches[number]] if number < len(microbatches) else []
@@ -231,7 +237,8 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
             if number + 1 < passes:
                 for model in models:
                     unsynchronised.enter_context(accelerator.no_sync(model))
-            forward = _forward(lesson, batch, rows, episodes)
+            opened = openings.before(rows, len(batch.ids), last=number + 1 == passes)
+            forward = _forward(lesson, batch, rows, episodes, opened)
             losses = method.loss(forward)
             share = float(forward.mask.sum()) / tokens if config.aggregation == "token" else len(rows) / len(counted)
             constant = float(config.max_action_tokens)
@@ -257,6 +264,7 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     parts: list[tuple[list[float], float]] = gather_object([(list(sums.values()), largest)])
     totals = np.sum([numbers for numbers, _ in parts], 0)
     metrics = {name: float(total) for name, total in zip(sums, totals, strict=True)}
+    metrics["padding"] = 1 - metrics.pop("read") / metrics.pop("computed")
     metrics[f"{_DIFFERENCE}_max"] = max(part for _, part in parts)
     # Each model by itself: a critic that is far off must not shorten the policy's step.
     for name, model in (("gradient_norm", learner.policy), ("critic_gradient_norm", learner.critic)):
@@ -268,10 +276,10 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     return metrics
 
 
-def _forward(lesson: _Lesson, batch: Batch, rows: list[Row], episodes: list[int]) -> Forward:
+def _forward(lesson: _Lesson, batch: Batch, rows: list[Row], episodes: list[int], opened: Opened | None) -> Forward:
     """Everything that a loss may depend on, for one microbatch of rows; `episodes` are those of all processes."""
     learner, credit = lesson.learner, lesson.credit
-    ids, mask = batch.ids, batch.attention_mask
+    ids = batch.ids
     temperature = lesson.config.temperature or 1.0
 
     def per_step(array: Array) -> torch.Tensor:
@@ -288,7 +296,7 @@ def _forward(lesson: _Lesson, batch: Batch, rows: list[Row], episodes: list[int]
         return torch.from_numpy(numbers).to(ids.device)
 
     with torch.set_grad_enabled(not lesson.only_critic):
-        log_probs = batch_log_probs(learner.policy, batch, temperature)
+        log_probs = batch_log_probs(learner.policy, batch, temperature, opened)
     old_values = lesson.everyone.rollouts.values
     return Forward(
         mask=batch.action_mask,
@@ -298,7 +306,7 @@ def _forward(lesson: _Lesson, batch: Batch, rows: list[Row], episodes: list[int]
         advantages=per_step(credit.advantages),
         reference_log_probs=None if lesson.reference is None else per_token(lesson.reference),
         step_mask=batch.step_mask,
-        values=None if learner.critic is None else estimates(learner.critic, ids, mask),
+        values=None if learner.critic is None else estimates(learner.critic, ids),
         old_values=None if old_values is None else per_step(old_values),
         returns=None if credit.returns is None else per_step(credit.returns),
     )

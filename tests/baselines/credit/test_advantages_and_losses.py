@@ -20,7 +20,7 @@ from baselines.credit.advantages import (
     reinforce_pp,
     rloo,
 )
-from baselines.credit.losses import aggregate, clipped, kl_estimate, ppo_clip, sampled_log_probs, token_ratio
+from baselines.credit.losses import aggregate, clipped, kl_estimate, ppo_clip, token_log_probs, token_ratio
 from baselines.credit.rollouts import Rollouts, join, rollouts_of
 from baselines.rollout.trajectory import Trajectory, Turn
 
@@ -113,18 +113,17 @@ def test_process_supervision_sums_the_normalised_rewards_ahead() -> None:
 
 def test_log_probs_are_torchs_cross_entropy() -> None:
     logits, ids = torch.randn(2, 5, 11), torch.randint(0, 11, (2, 5))
-    found = sampled_log_probs(logits, ids, temperature=0.7)
+    found = token_log_probs(logits[:, :-1], ids[:, 1:], temperature=0.7)
     expected = -torch.nn.functional.cross_entropy(
         (logits[:, :-1] / 0.7).reshape(-1, 11), ids[:, 1:].reshape(-1), reduction="none"
     ).view(2, 4)
-    assert torch.allclose(found[:, 1:], expected, atol=1e-5)
-    assert not found[:, 0].any()
+    assert torch.allclose(found, expected, atol=1e-5)
 
 
 def test_log_probs_are_those_of_sampling_at_temperature_1_unless_another_is_given() -> None:
     logits, ids = torch.randn(2, 5, 11), torch.randint(0, 11, (2, 5))
     expected = logits[:, :-1].log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
-    assert torch.allclose(sampled_log_probs(logits, ids)[:, 1:], expected, atol=1e-5)
+    assert torch.allclose(token_log_probs(logits[:, :-1], ids[:, 1:]), expected, atol=1e-5)
 
 
 def test_the_clip_stops_the_gradient_outside_its_bounds_only() -> None:

@@ -17,13 +17,12 @@ from transformers import (
 )
 
 from baselines import sft
-from baselines.credit.losses import sampled_log_probs
 from baselines.policy.chat import ChatFormat
 from baselines.policy.models import load_policy
 from baselines.rollout import TransformersGenerator
 from baselines.rollout.backend import Prompt
 from baselines.rollout.trajectory import collate, rows_of
-from tests.baselines.rollout.test_rollout import collect
+from tests.baselines.rollout.test_rollout import collect, whole_log_probs
 from textagent_gym.errors import InvalidOptionError
 
 PAGE = Path(__file__).parents[3] / "docs" / "adding-a-model.md"
@@ -61,7 +60,7 @@ def test_another_family_samples_as_it_is_trained(family: str, tiny: Path, tmp_pa
     batch = collate(rows_of(trajectories))
     with torch.no_grad():
         logits = model(input_ids=batch.ids, attention_mask=batch.attention_mask).logits
-    difference = (sampled_log_probs(logits, batch.ids) - batch.log_probs) * batch.action_mask
+    difference = (whole_log_probs(logits, batch.ids) - batch.log_probs) * batch.action_mask
     assert difference.abs().max() < 1e-4
 
 

@@ -99,6 +99,31 @@ def test_a_slow_environment_stalls_nobody() -> None:
     assert tasks(collection) == [str(i) for i in range(10)]
 
 
+def test_batches_do_not_wait_again_for_an_environment_that_was_late() -> None:
+    others_done = threading.Event()
+    played: list[str | None] = []
+
+    def slow(task: int, turn: int) -> None:
+        if task == 0 and turn == 1:
+            others_done.wait(WAIT)
+
+    def progress(trajectory: Trajectory) -> None:
+        played.append(trajectory.task)
+        if len(played) == 29:
+            others_done.set()
+
+    patience = 0.5
+    runner = collector(lambda: World(slow), 3, "thread", patience=patience)
+    started = time.monotonic()
+    runner.collect(requests(30), progress)
+    seconds = time.monotonic() - started
+    runner.close()
+    assert played[-1] == "0"
+    batches = sum(0 not in slots for slots in runner.generator.calls)
+    assert batches >= 20
+    assert seconds < 0.5 * batches * patience
+
+
 def test_infinite_patience_composes_equal_batches() -> None:
     others_done = threading.Barrier(3)
 

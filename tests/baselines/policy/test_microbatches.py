@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.training.microbatches import pack
+from baselines.policy.microbatches import pack
 
 
 @given(lengths=st.lists(st.integers(1, 500), max_size=60), tokens=st.integers(1, 3_000))
