@@ -146,7 +146,7 @@ def run(config: Config) -> Path:
 
 
 def make_games(config: Config) -> None:
-    """Generate and compile the games, on all processor cores; they stay in the user's cache."""
+    """Generate the games, on all processor cores; they stay in the user's cache."""
     tasks = make_env(config.level).unwrapped.tasks  # type: ignore[attr-defined]
     for split, count in (("train", config.train_tasks), ("test", config.test_tasks)):
         with bar(f"Making {split} games", count) as done:

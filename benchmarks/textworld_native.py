@@ -38,7 +38,7 @@ class Config:
     """Games of each kind."""
     first: int = 0
     """Index of the first game of each kind."""
-    steps: int = 400
+    steps: int = 2_400
     """Commands in each game."""
     kinds: tuple[str, ...] = ()
     """Kinds of games to be played; all if none are given."""
@@ -126,7 +126,17 @@ FREE = _forms("""
     try to eat the {a} now; drop everything except the {a}; take the {a} and the {b}; take {a} from inside the {b};
     collect all the ingredients; make the meal; the answer is {a}; hello; tell me about the {a}; continue; finish;
     examine {a} closely; open the {a} slowly and look inside; turn the {a} on; give the {a} to the player; approach {b};
-    i will now take the {a} that is on the {b}; close the {a} behind me; put both {a} and {b} in the {a}; get me the {a}
+    i will now take the {a} that is on the {b}; close the {a} behind me; put both {a} and {b} in the {a};
+    get me the {a}; take the {a}, then go {way}; take {a} then open {b}; go {way} and then look; "take {a}"; 'open {a}';
+    say "{a}"; could you please take the {a} for me?; thank you; take all of the {a}; take it and put it on the {b}; g;
+    again; do that again; open it and look inside; take 2 {a}; 1. take the {a}; take three {a}; drop all {a}; repeat;
+    ouvre le {a}; nimm die {a}!; take the {a} \N{WHITE HEAVY CHECK MARK}; go \N{RIGHTWARDS ARROW} {way}; eat it;
+    put them all on {b}; I'd like to examine the {b}, please; let's go {way}; take {a} & {b}; look at both;
+    take every {a}; examine it again
+""")
+QUESTIONS = _forms("""
+    examine; take; drop; open; close; eat; lock; unlock; insert; take {a1}; x {a1}; open {a1}; lock {a}; unlock {a};
+    unlock {a1}; insert {a}; drop {a1}; put {a} on; take from {b1}; examine the {a1}
 """)
 WAYS = ("north", "south", "east", "west")
 CLASSES = (
@@ -138,8 +148,11 @@ CLASSES = (
     "parser",
     "perturbed",
     "free text",
+    "questions",
     "answers",
 )
+
+_DRAWN = tuple(kind for kind in CLASSES if kind not in ("solution", "answers"))
 
 
 class Typist:
@@ -172,7 +185,10 @@ class Typist:
             return self._perturb(self._draw.choice((*listed, self._fill(self._draw.choice(self._grammar), seen))))
         if kind == "answers":
             return self._draw.choice((self._thing(seen), self._word(seen), "all", "the " + self._thing(seen), "none"))
-        forms = {"synonyms": SYNONYMS, "other verbs": OTHER_VERBS, "parser": PARSER, "free text": FREE}
+        forms = {
+            "synonyms": SYNONYMS, "other verbs": OTHER_VERBS, "parser": PARSER, "free text": FREE,
+            "questions": QUESTIONS,
+        }  # fmt: skip
         return self._fill(self._draw.choice(forms.get(kind, self._grammar)), seen)
 
     def _thing(self, seen: str) -> str:
@@ -248,19 +264,20 @@ def _play(
     solution: list[str] = []
     seen = ""
     begun = False
-    for _ in range(steps):
+    for step in range(steps):
         if not begun:
             there, here = reference.start(game), native.start(game)
             yield "openings", "", (there,), (here,)
             begun, seen = True, there
-            solution = list(game.solution) if draw.random() < 0.5 else []
+            solution = list(game.solution) if step < steps // len(CLASSES) else []
         state = reference.state
         assert state is not None
         question = seen.partition("\n>")[0].rstrip().endswith("?") and " do you " in seen
-        kind = "answers" if question and draw.random() < 0.6 else draw.choice(CLASSES[:-1])
-        if kind == "solution":
-            kind = kind if solution else "admissible"
-        typed = solution.pop(0) if kind == "solution" else typist.type(kind, listed_commands(logic, state), seen)
+        if solution:
+            kind, typed = "solution", solution.pop(0)
+        else:
+            kind = "answers" if question and draw.random() < 0.8 else draw.choice(_DRAWN)
+            typed = typist.type(kind, listed_commands(logic, state), seen)
         command = playable(typed) or UNKNOWN_VERB
         said, told = reference.step(command), native.step(command)
         first = (said.text, said.actions, said.won, said.lost, reference.state)

@@ -399,14 +399,16 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         reached = most if success else min(max(reached, 0), most - 1)
         score = before.score if outcome.score is None else min(max(outcome.score, 0.0), 1.0)
         earned = before.schedule.earned(score if self.pays == "score" else reached, success=success)
-        return replace(
-            before,
+        return _Episode(  # Field by field: `replace` takes twice as long.
             observation=fit(outcome.observation),
+            max_turns=before.max_turns,
+            schedule=before.schedule,
             turn=turn,
             milestones=reached,
             score=score,
             # Summed as a caller sums: a solved episode's rewards then add up to exactly 1.0 in floating point.
             earned=before.earned + (earned - before.earned),
+            potential=before.potential,
             success=success,
             failure=failure,
             truncated=not (success or failure) and turn >= before.max_turns,

@@ -355,7 +355,7 @@ def test_a_missing_extra_is_named() -> None:
         "import sys; sys.modules['jericho'] = None\n"
         "import gymnasium\n"
         "from textagent_gym.errors import MissingDependencyError\n"
-        f"try: gymnasium.make({SMALL!r})\n"
+        f"try: gymnasium.make({SMALL!r}, engine='reference')\n"
         "except MissingDependencyError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +19,11 @@ from benchmarks.textworld_native import compare
 from tests.domains.textworld.kinds import KINDS, UpstreamGame
 from textagent_gym.domains.textworld import generation, store
 from textagent_gym.domains.textworld.engines import Native, ZMachine
+from textagent_gym.domains.textworld.engines.answers import play
 from textagent_gym.domains.textworld.inform import Fiction
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 from textagent_gym.domains.textworld.store import StoredGame, load_file
+from textagent_gym.domains.textworld.tasks import TextWorldTasks
 from textagent_gym.errors import GenerationError
 
 OpenGame = Callable[[Spec], StoredGame]
@@ -78,7 +82,7 @@ def test_a_game_is_made_and_played_without_a_compiler_and_compiled_once_it_is_as
     spec = make_spec("custom", rooms=1, objects=2, quest_length=2)
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules[generation.build.__module__], "compile_story", lambda game: pytest.fail("compiled"))
-        env = gymnasium.make("textagent/TextWorld-v0", rooms=1, objects=2, quest_length=2, engine="native").unwrapped
+        env = gymnasium.make("textagent/TextWorld-v0", rooms=1, objects=2, quest_length=2).unwrapped
         env.reset(options={"task_index": 0})
         for action in env.oracle():
             *_, info = env.step(action)
@@ -88,8 +92,78 @@ def test_a_game_is_made_and_played_without_a_compiler_and_compiled_once_it_is_as
     assert store.load(spec, "train", 0, compiled=False).story.is_file()
 
 
+BASE_INSTALL = """
+import sys, importlib.metadata as metadata
+for name in ("textworld", "jericho", "fcntl"):
+    sys.modules[name] = None
+known = metadata.version
+def version(name):
+    if name == "textworld":
+        raise metadata.PackageNotFoundError(name)
+    return known(name)
+metadata.version = version
+import gymnasium
+env = gymnasium.make("textagent/TextWorld-v0", {options})
+env.reset(options={{"task_index": 0}})
+for action in {solution!r}:
+    *_, info = env.step(action)
+print(info["success"])
+"""
+
+
+def play_with_the_base_install(options: str, solution: tuple[str, ...], more: str = "") -> str:
+    """What a process prints that has neither TextWorld nor its interpreter nor locks on files."""
+    code = BASE_INSTALL.format(options=options, solution=solution) + more
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    ).stdout
+
+
+def test_a_stored_game_is_played_with_the_base_install_and_one_that_must_be_made_names_the_extra(cache: Path) -> None:
+    spec = make_spec("custom", rooms=1, objects=2, quest_length=2)
+    solution = store.load(spec, "train", 0, compiled=False).solution
+    another = "try: env.reset(options={'task_index': 1})\nexcept Exception as error: print(error)"
+    printed = play_with_the_base_install("rooms=1, objects=2, quest_length=2", solution, another)
+    assert printed.startswith("True\n")
+    assert 'pip install "textagent-gym[textworld]"' in printed
+
+
+def test_an_exported_game_is_played_with_the_base_install_and_by_textworld(cache: Path, tmp_path: Path) -> None:
+    import textworld
+
+    tasks = TextWorldTasks(make_spec("custom", rooms=1, objects=2, quest_length=2))
+    story = tasks.export(tasks.task("train", 0), tmp_path / "games")
+    solution = load_file(story).solution
+    assert play_with_the_base_install(f"game='files', path={str(story.parent)!r}", solution) == "True\n"
+    upstream = textworld.start(str(story), textworld.EnvInfos(won=True, admissible_commands=True))
+    state = upstream.reset()
+    assert solution[0] in state.admissible_commands
+    for command in solution:
+        state, *_ = upstream.step(command)
+    assert state.won
+    story.with_suffix(".textagent.json").write_text("{}")
+    store.forget()
+    with pytest.raises(GenerationError, match="does not describe"):
+        load_file(story)
+
+
+def test_a_turn_is_worked_out_once_and_only_the_number_of_the_turn_differs(games: OpenGame) -> None:
+    game = games(KINDS[1])
+    engines = [Native(), Native()]
+    for engine in engines:
+        engine.start(game)
+    play.cache_clear()
+    texts = [engines[0].step("look").text for _ in range(3)]
+    assert play.cache_info().misses <= 2
+    before = play.cache_info().misses
+    assert [engines[1].step("look").text for _ in range(3)] == texts
+    assert play.cache_info().misses == before
+    assert [text.rpartition("/")[2] for text in texts] == ["2", "3", "4"]
+    assert len({text.rpartition("/")[0] for text in texts}) == 1
+
+
 def test_an_environment_pickles_in_the_middle_of_an_episode(cache: Path) -> None:
-    env = gymnasium.make("textagent/TextWorld-v0", rooms=2, objects=3, quest_length=4, engine="native").unwrapped
+    env = gymnasium.make("textagent/TextWorld-v0", rooms=2, objects=3, quest_length=4).unwrapped
     env.reset(options={"task_index": 0})
     plan = env.oracle()
     env.step(plan[0])

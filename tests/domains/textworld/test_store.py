@@ -9,12 +9,14 @@ import random
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import gymnasium
 import pytest
 
 from textagent_gym.domains.textworld import store
+from textagent_gym.domains.textworld.env import CompiledGameWarning
 from textagent_gym.domains.textworld.specs import make_spec
 from textagent_gym.errors import GenerationError, InvalidOptionError, UnsupportedOperationError
 
@@ -134,12 +136,15 @@ def test_ones_own_games_are_played_with_and_without_their_description(upstream_g
     shutil.copy(Path(story).with_suffix(".json"), tmp_path / "b.json")
     shutil.copy(story, tmp_path / "a.z8")
     env = gymnasium.make("textagent/TextWorld-v0", game="files", path=str(tmp_path)).unwrapped
-    _, info = env.reset(options={"task": "TextWorld/files/b.z8"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, info = env.reset(options={"task": "TextWorld/files/b.z8"})
     assert info["complexity"].solution_length == 4
     for action in env.oracle():
         *_, info = env.step(action)
     assert info["success"]
-    _, info = env.reset(options={"task_index": 0})
+    with pytest.warns(CompiledGameWarning, match=r"a\.z8 is played as compiled"):
+        _, info = env.reset(options={"task_index": 0})
     assert info["complexity"].solution_length is None
     with pytest.raises(UnsupportedOperationError, match="json"):
         env.oracle()

@@ -9,6 +9,7 @@ anything else.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from textagent_gym.domains.textworld.logic import GameLogic
 
@@ -29,6 +30,7 @@ _PROGRAM_VERBS = frozenset(
         *("normal", "superbrief", "short", "restrict", "print_state", "enable", "disable", "then"),
     )
 )
+_REMEMBERED = 8_192  # Commands, and states of games, whose answers are kept: a few MB.
 _WORD_LENGTH = 9  # The Z-machine's dictionary compares no more characters of a word.
 _PROGRAM_WORD_STEMS = frozenset(word[:_WORD_LENGTH] for word in _PROGRAM_WORDS)
 _PROGRAM_VERB_STEMS = frozenset(word[:_WORD_LENGTH] for word in _PROGRAM_VERBS)
@@ -43,8 +45,11 @@ def playable(command: str) -> str | None:
     >>> playable("  Take the   lamp. "), playable("go north. take lamp"), playable("me, save"), playable("\\x00")
     ('take the lamp', None, None, None)
     """
-    if len(command) > 4 * LONGEST_COMMAND:
-        return None
+    return _playable(command) if len(command) <= 4 * LONGEST_COMMAND else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _playable(command: str) -> str | None:
     text = " ".join(command.lower().split(" ")).strip()
     text = re.sub(r" {2,}", " ", text).rstrip(". ")
     if not text or len(text) > LONGEST_COMMAND or not text.isascii() or not text.isprintable():
@@ -58,6 +63,7 @@ def playable(command: str) -> str | None:
     return None if stems[0] in _PROGRAM_VERB_STEMS or "then" in stems else text
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def admissible_commands(logic: GameLogic, state: int) -> tuple[str, ...]:
     """What a player could type now so that something is done or told, sorted; empty once the game has ended.
 

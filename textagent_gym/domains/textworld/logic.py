@@ -61,9 +61,9 @@ class Quest:
     repeatable: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GameLogic:
-    """The logic of one game. Immutable, so it can be shared between threads and environments.
+    """The logic of one game. Immutable, so it can be shared between threads and environments; equal to itself alone.
 
     Attributes:
         facts: names of the facts that can change; fact `i` is bit `1 << i` of a state.
@@ -103,14 +103,18 @@ class GameLogic:
     def end_turn(self, state: int) -> int:
         """Complete or lose quests, as the compiled game does at the end of every turn."""
         facts = state
-        for index, quest in enumerate(self.quests):
-            completed = self.completed_bit(index)
-            if state & completed:
+        for completed, wins, fails in self._tests:
+            if facts & completed:
                 continue
-            if any(facts & fail == fail for fail in quest.fails):
-                state |= self.lost_bit
-            elif not quest.repeatable and any(facts & win == win for win in quest.wins):
-                state |= completed
+            for fail in fails:
+                if facts & fail == fail:
+                    state |= self.lost_bit
+                    break
+            else:
+                for win in wins:
+                    if facts & win == win:
+                        state |= completed
+                        break
         return state
 
     def won(self, state: int) -> bool:
@@ -148,6 +152,14 @@ class GameLogic:
     def _by_room(self) -> dict[int, tuple[Action, ...]]:
         rooms = [1 << i for i in range(len(self.facts)) if self.rooms >> i & 1] or [0]
         return {room: tuple(a for a in self.actions if a.needs & self.rooms in (0, room)) for room in rooms}
+
+    @cached_property
+    def _tests(self) -> tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]:
+        """Of each quest: its bit, the facts that complete it, and those that lose the game."""
+        return tuple(
+            (self.completed_bit(index), () if quest.repeatable else quest.wins, quest.fails)
+            for index, quest in enumerate(self.quests)
+        )
 
     @cached_property
     def _by_event(self) -> dict[str, tuple[Action, ...]]:

@@ -18,6 +18,8 @@ from textagent_gym.domains.textworld.search import ReducedGame
 from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.planning import Plan
 
+_PLANS = 1_000  # Of a game, that are kept: a list of commands each.
+
 BUDGET = 30_000
 """States that a search expands before it gives up proving that a plan is a shortest one."""
 
@@ -82,6 +84,7 @@ class Planner:
         self._solution = solution
         self._reduced = ReducedGame(logic)
         self._next: dict[int, tuple[Action | None, int | None, bool]] = {}
+        self._plans: dict[int, Plan | None] = {}
         self._on_solution: dict[int, int] = {}
         self._lock = Lock()
         state = logic.initial
@@ -130,8 +133,13 @@ class Planner:
         Raises:
             PlanningBudgetError: no way was found within the budget.
         """
+        if state in self._plans:
+            return self._plans[state]
         solution = self.solve(state)
-        return None if solution is None else Plan(solution.commands, solution.exact)
+        plan = None if solution is None else Plan(solution.commands, solution.exact)
+        if len(self._plans) < _PLANS:
+            self._plans[state] = plan
+        return plan
 
     def solve_initial(self) -> Solution | None:
         """A shortest way to win the game from its beginning; see `solve`."""

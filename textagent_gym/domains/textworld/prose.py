@@ -6,6 +6,9 @@ The words that end a game are TextWorld's own. They stand here once, for whoever
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+
+_REMEMBERED = 8_192  # Replies whose plain text is kept, of some hundred characters each.
 
 WON = "*** The End ***"
 """What a game prints when it ends well."""
@@ -21,13 +24,20 @@ _SCORE_NOTICE = re.compile(r"\n*Your score has just gone (up|down) by [^\n]*\n?"
 
 def plain(printed: str) -> str:
     """A reply as a person would read it: no status line, prompt, score notice or question what to do next."""
-    text = _STATUS_LINE.sub("", printed)
+    last_line = max(0, printed.rstrip().rfind("\n"))
+    edge = _STATUS_LINE.search(printed, last_line)
+    return _readable(printed[: edge.start()] if edge else printed)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _readable(text: str) -> str:
     text = re.sub(r"\n>\s*$", "\n", text)
     text = _SCORE_NOTICE.sub("\n", text)
     text = _ENDING.sub(lambda match: f"\n\n{match[1]}", text)
     return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text)).strip()
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def plain_opening(printed: str) -> str:
     """The first text of a game without the banner that spells TextWorld's name in `$` signs."""
     return _BANNER.sub("", plain(printed)).strip()

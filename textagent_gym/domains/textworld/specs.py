@@ -29,8 +29,8 @@ class TellingOptions(Options):
     goal: Literal["detailed", "brief", "none"] = knob(
         "detailed", "detail of the goal: each step, what shall hold in the end, or nothing"
     )
-    engine: Literal["reference", "native"] = knob(
-        "reference", "player of the game: the compiled game, or its text and rules, which need no compiler"
+    engine: Literal["native", "reference"] = knob(
+        "native", "player of the game: its text and rules, which need no compiler, or the compiled game"
     )
 
 
@@ -210,7 +210,7 @@ class TextWorldOptions(TextEnvKwargs, total=False):
 
     game: Kind
     goal: Literal["detailed", "brief", "none"]
-    engine: Literal["reference", "native"]
+    engine: Literal["native", "reference"]
     rooms: int
     objects: int
     quest_length: int

@@ -11,7 +11,6 @@ built again when it is asked for.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -23,6 +22,7 @@ from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from textagent_gym.complexity import Complexity
@@ -35,15 +35,23 @@ from textagent_gym.domains.textworld.story import check_story
 from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError
 from textagent_gym.files import cache_folder, whole_folder
 
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows has none: two processes may build the same game there, and either's is kept.
+    fcntl = None
+
 _MOST_GAMES = 10_000  # Games that are kept: more than a training run revisits, and 4 GB at 0.4 MB each.
 SWEEP = 50
 """Games that a process writes between two looks at how many there are."""
+_SHARED = 2_048  # Games that a process keeps in memory.
+_RECORD = ".textagent.json"  # Beside a game that was exported: what the cache keeps of it.
 _LOCKS = 256  # Lock files are shared by entries with the same hash, so that they stay few.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoredGame:
-    """A game ready to be played. Immutable and shared by everybody who plays it.
+    """A game ready to be played. Immutable and shared by everybody who plays it; equal to itself alone.
 
     Attributes:
         story: path of the `.z8` file, which is not there if nobody has asked for the compiled game.
@@ -72,16 +80,22 @@ _written = count()
 
 
 def games_folder() -> Path:
-    """Where the games of this version of the generator and of TextWorld are kept."""
-    return cache_folder() / "textworld" / f"v{generation.VERSION}-{_upstream_version()}"
+    """Where the games of this version of the generator and of TextWorld are kept.
+
+    Without TextWorld, those that were made with its newest version that left any here.
+    """
+    folder, made_with = cache_folder() / "textworld", _upstream_version()
+    if made_with is None:
+        made_with = max((there.name.partition("-")[2] for there in folder.glob(f"v{generation.VERSION}-*")), default="")
+    return folder / f"v{generation.VERSION}-{made_with}"
 
 
 @cache
-def _upstream_version() -> str:
+def _upstream_version() -> str | None:
     try:
         return version("textworld")
     except PackageNotFoundError:
-        return "none"
+        return None
 
 
 def load(spec: Spec, split: str, index: int, *, compiled: bool = True) -> StoredGame:
@@ -96,7 +110,31 @@ def load(spec: Spec, split: str, index: int, *, compiled: bool = True) -> Stored
     Raises:
         InfeasibleDifficultyError, GenerationError, MissingDependencyError: it cannot be built.
     """
-    return _read_shared(_build_if_absent(spec, split, index, compiled=compiled))
+    if compiled:
+        return _read_shared(_build_if_absent(spec, split, index, compiled=True))
+    return _load_uncompiled(os.environ.get("TEXTAGENT_CACHE"), spec, split, index)
+
+
+@lru_cache(maxsize=_SHARED)
+def _load_uncompiled(_: str | None, spec: Spec, split: str, index: int) -> StoredGame:
+    """See `load`. A game that was read once is not looked for on the disk again."""
+    return _read_shared(_build_if_absent(spec, split, index, compiled=False))
+
+
+def export(spec: Spec, split: str, index: int, folder: Path) -> Path:
+    """Write a game into a folder of one's own, for upstream and for `load_file`; the story's path.
+
+    Raises:
+        InfeasibleDifficultyError, GenerationError, MissingDependencyError: it cannot be built.
+    """
+    entry = _build_if_absent(spec, split, index, compiled=True)
+    story = folder / f"{entry.parts[-3]}-{split}-{index:06d}.z8"
+    with _complaining(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(entry / "game.z8", story)
+        shutil.copyfile(entry / "game.json", story.with_suffix(_RECORD))
+    generation.draw(spec, split, index).save(str(story.with_suffix(".json")))
+    return story
 
 
 def is_stored(spec: Spec, split: str, index: int) -> bool:
@@ -116,6 +154,7 @@ def clear() -> int:
 def forget() -> None:
     """Forget what has been read from the disk, so that it is read again."""
     _read_shared.cache_clear()
+    _load_uncompiled.cache_clear()
     load_file.cache_clear()
 
 
@@ -218,19 +257,31 @@ def _locked(entry: Path) -> Iterator[None]:
     with _complaining(folder):
         lock = open(folder / f"{number}.lock", "w")  # noqa: SIM115 (closed below)
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield  # Closing the file gives the lock back, even if this process is killed.
 
 
-@lru_cache(maxsize=2_048)
+@lru_cache(maxsize=_SHARED)
 def _read_shared(entry: Path) -> StoredGame:
-    story = entry / "game.z8"
     record: dict[str, Any] = json.loads((entry / "game.json").read_text(encoding="utf-8"))
-    checksum = hashlib.sha256(story.read_bytes()).hexdigest() if record["sha256"] is not None else None
-    if checksum != record["sha256"] or record["task"] != _name(entry):
-        raise ValueError(f"{story} is damaged")
+    if record["task"] != _name(entry):
+        raise ValueError(f"{entry} holds another game")
+    game = _stored_game(record, entry / "game.z8")
     with suppress(OSError):  # In a read-only cache nothing is dropped either.
         os.utime(entry / "game.json")
+    return game
+
+
+def _stored_game(record: dict[str, Any], story: Path) -> StoredGame:
+    """The game that a record describes.
+
+    Raises:
+        ValueError: the story is not the record's.
+    """
+    checksum = hashlib.sha256(story.read_bytes()).hexdigest() if record["sha256"] is not None else None
+    if checksum != record["sha256"]:
+        raise ValueError(f"{story} is damaged")
     logic = GameLogic.from_dict(record["logic"])
     complexity = Complexity(**record["complexity"])
     solution = Solution(tuple(logic.actions[number] for number in record["solution"]), complexity.exact)
@@ -249,16 +300,22 @@ def _read_shared(entry: Path) -> StoredGame:
 
 @lru_cache(maxsize=256)
 def load_file(story: Path) -> StoredGame:
-    """A `.z8` game of one's own, with the logic of the `.json` file beside it if there is one.
+    """A `.z8` game of one's own, with what the file that `export` or TextWorld has written beside it says.
 
     Raises:
         UnknownTaskError: the file is not there.
-        GenerationError: the `.json` file is not one of TextWorld's, or the story is damaged.
+        GenerationError: the file beside it is of another game or of none, or the story is damaged.
+        MissingDependencyError: only TextWorld reads the file, and is not installed.
     """
     if not story.is_file():
         raise UnknownTaskError(f"{story} does not exist")
     check_story(story)
-    description = story.with_suffix(".json")
+    exported, description = story.with_suffix(_RECORD), story.with_suffix(".json")
+    if exported.is_file():
+        try:
+            return _stored_game(json.loads(exported.read_text(encoding="utf-8")), story)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise GenerationError(f"{exported} does not describe {story.name}: {error!r}") from error
     if not description.is_file():
         return StoredGame(
             story=story,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 from textagent_gym.complexity import Complexity
@@ -19,13 +20,13 @@ class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
 
     Args:
         spec: what is asked for.
-        engine: name of the engine that plays the games; "native" does without compiled games.
+        engine: name of the engine that plays the games; "reference" needs compiled games.
     """
 
     prefix = _PREFIX
     version = generation.VERSION
 
-    def __init__(self, spec: Spec, *, engine: str = "reference") -> None:
+    def __init__(self, spec: Spec, *, engine: str = "native") -> None:
         super().__init__(spec)
         self._compiled = engine == "reference"
         self.splits = spec.splits
@@ -35,6 +36,16 @@ class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
         """Number of tasks in a split; `None` for an endless one."""
         self.check_split(split)
         return generation.GUIDE_GAMES if split == GUIDE_SPLIT else None
+
+    def export(self, task: Task, folder: Path) -> Path:
+        """Write `<slug>-<split>-<index>.z8`, which upstream plays with the `.json` of its own beside it.
+
+        A third file, `.textagent.json`, has what `game="files"` plays it from without TextWorld.
+
+        Raises:
+            MissingDependencyError: TextWorld is not installed.
+        """
+        return store.export(self.spec, task.split, task.index, folder)
 
     def _make(self, split: str, index: int) -> store.StoredGame:
         game = store.load(self.spec, split, index, compiled=self._compiled)
@@ -51,7 +62,7 @@ class TextWorldTasks(GeneratedTasks[Spec, store.StoredGame]):
 
 
 class FileTasks(ListedTasks[Task]):
-    """The games of a folder; ids are `TextWorld/files/NAME.z8`."""
+    """The games of a folder, as it is when they are first asked for; ids are `TextWorld/files/NAME.z8`."""
 
     splits = FilesSpec.splits
 
@@ -60,13 +71,18 @@ class FileTasks(ListedTasks[Task]):
 
     def world(self, task: Task) -> store.StoredGame:
         """The game of a task."""
-        return store.load_file(Path(self.spec.path) / task.id.rpartition("/")[2])
+        return store.load_file(self._stories[task.id])
+
+    @cached_property
+    def _stories(self) -> dict[str, Path]:
+        """Stories by their ids, sorted by name."""
+        return {f"{_PREFIX}/files/{story.name}": story for story in sorted(Path(self.spec.path).glob("*.z8"))}
 
     def _ids(self, split: str) -> list[str]:
-        return [f"{_PREFIX}/files/{story.name}" for story in sorted(Path(self.spec.path).glob("*.z8"))]
+        return list(self._stories)
 
     def _load(self, task_id: str, split: str, index: int) -> Task:
-        game = store.load_file(Path(self.spec.path) / task_id.rpartition("/")[2])
+        game = store.load_file(self._stories[task_id])
         return Task(id=task_id, split=split, index=index, complexity=game.complexity, milestones=_milestones(game))
 
     def _advice(self) -> str:

@@ -4,164 +4,67 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from textagent_gym.domains.textworld.engines.answers import Situation, opening, play
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
-from textagent_gym.domains.textworld.inform import (
-    FINAL_ANSWER,
-    Memory,
-    Moment,
-    Page,
-    Parser,
-    UnansweredError,
-    World,
-    carry_out,
-    end_turn,
-    look_around,
-)
-from textagent_gym.domains.textworld.logic import GameLogic
+from textagent_gym.domains.textworld.inform import last_words
 from textagent_gym.domains.textworld.store import StoredGame
 from textagent_gym.errors import GenerationError
-
-_SCREEN = 128  # Columns of the screen that TextWorld's interpreter has.
-
-_BANNER = r"""
-                    ________  ________  __    __  ________        
-                   |        \|        \|  \  |  \|        \       
-                    \$$$$$$$$| $$$$$$$$| $$  | $$ \$$$$$$$$       
-                      | $$   | $$__     \$$\/  $$   | $$          
-                      | $$   | $$  \     >$$  $$    | $$          
-                      | $$   | $$$$$    /  $$$$\    | $$          
-                      | $$   | $$_____ |  $$ \$$\   | $$          
-                      | $$   | $$     \| $$  | $$   | $$          
-                       \$$    \$$$$$$$$ \$$   \$$    \$$          
-              __       __   ______   _______   __        _______  
-             |  \  _  |  \ /      \ |       \ |  \      |       \ 
-             | $$ / \ | $$|  $$$$$$\| $$$$$$$\| $$      | $$$$$$$\
-             | $$/  $\| $$| $$  | $$| $$__| $$| $$      | $$  | $$
-             | $$  $$$\ $$| $$  | $$| $$    $$| $$      | $$  | $$
-             | $$ $$\$$\$$| $$  | $$| $$$$$$$\| $$      | $$  | $$
-             | $$$$  \$$$$| $$__/ $$| $$  | $$| $$_____ | $$__/ $$
-             | $$$    \$$$ \$$    $$| $$  | $$| $$     \| $$    $$
-              \$$      \$$  \$$$$$$  \$$   \$$ \$$$$$$$$ \$$$$$$$ 
-"""  # noqa: W291
 
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """A saved moment.
+    """A saved moment: the situation, and the number of the turn."""
 
-    Attributes:
-        world: state of the world.
-        state: facts that hold.
-        memory: what the parser remembers: what "it" stands for, and what was understood last.
-        lines: lines typed since a question was asked.
-    """
-
-    world: Moment
-    state: int
-    memory: tuple[int, tuple[str | int | None, ...]]
-    lines: tuple[str, ...]
+    situation: Situation
+    turn: int
 
 
 class Native(Engine):
     """The engine that tells a game from its text; it needs no compiled game."""
 
     def __init__(self) -> None:
-        self._logic: GameLogic
-        self._world: World
-        self._memory = Memory()
-        self._lines: tuple[str, ...] = ()
-        self._state = 0
+        self._game: StoredGame
+        self._situation: Situation
+        self._turn = 1
 
     def start(self, game: StoredGame) -> str:
         """See `Engine`."""
         if game.fiction is None or game.logic is None:
             raise GenerationError(f"{game.story} has no .json file that describes it; play it with engine='reference'")
-        self._logic = game.logic
-        self._world = World(game.fiction)
-        self._memory = Memory()
-        self._lines = ()
-        self._state = game.logic.initial
-        return self._opening()
-
-    def _opening(self) -> str:
-        page = Page()
-        page.put("\n\n\n" + _BANNER + "\n")
-        page.say_part(self._world.fiction.objective)
-        page.put("\n")
-        look_around(self._world, self._memory, page)
-        page.prompt()
-        return page.text + self._status(self._world.score, self._world.turns)
+        first = opening(game)
+        self._game, self._situation, self._turn = game, first.after, 1
+        return f"{first.text}{first.status}{self._turn}"
 
     def step(self, command: str) -> Reply:
         """See `Engine`."""
-        world, page = self._world, Page()
-        page.put("\n")
-        if world.ending:
-            page.put(FINAL_ANSWER)
-            return Reply(page.text + self._status(world.score, world.turns), 0, won=False, lost=False)
-        score, turns = world.score, world.turns
-        events = self._turn(command, page)
-        if events is None:
-            page.prompt()
-            return Reply(page.text + self._status(score, turns), 0, won=False, lost=False)
-        ending = end_turn(world, page)
-        self._follow(events)
-        if not ending:
-            page.prompt()
-            score, turns = world.score, world.turns
-        return Reply(page.text + self._status(score, turns), len(events), won=ending == "won", lost=ending == "lost")
-
-    def _turn(self, command: str, page: Page) -> list[str] | None:
-        """Do what a command asks for: the actions that succeeded; `None` if it means nothing, or asks for more."""
-        memory = Memory(self._memory.it, self._memory.understood)
-        lines = (*self._lines, command)
-        parser = Parser(self._world, memory, lines)
-        try:
-            understood = parser.parse()
-        except UnansweredError:
-            self._lines = lines
-            page.complain(parser.reply)
-            return None
-        self._lines, self._memory = (), memory
-        if understood is None:
-            page.complain(parser.reply)
-            return None
-        page.put(parser.note)
-        return carry_out(understood, parser.text, self._world, memory, page)
-
-    def _follow(self, events: list[str]) -> None:
-        """Keep the facts in step with the story."""
-        logic = self._logic
-        for event in events:
-            action = logic.detect(self._state, event)
-            self._state = logic.end_turn(self._state) if action is None else logic.apply(self._state, action)
-
-    def _status(self, score: int, turns: int) -> str:
-        """The line at the edge of the screen, which the interpreter puts behind the text."""
-        return f"{' ' * _SCREEN}{self._world.fiction.names[self._world.room]}{score}/{turns}"
+        answer = play(self._game, self._situation, command)
+        before, self._turn = self._turn, self._turn + answer.counts
+        self._situation = answer.after
+        if not answer.ending:
+            return Reply(f"{answer.text}{answer.status}{self._turn}", answer.actions, won=False, lost=False)
+        assert self._game.fiction is not None
+        text = answer.text + last_words(self._game.fiction, answer.after.world, self._turn)
+        won = answer.ending == "won"
+        return Reply(f"{text}{answer.status}{before}", answer.actions, won=won, lost=not won)
 
     @property
     def state(self) -> int | None:
         """See `Engine`."""
-        return self._state
+        return self._situation.facts
 
     @property
     def order(self) -> bytes:
         """See `Engine`."""
-        return repr(self._world.contents).encode()
+        return repr(self._situation.world.contents).encode()
 
     def snapshot(self) -> object:
         """See `Engine`."""
-        memory = (self._memory.it, self._memory.understood)
-        return _Snapshot(self._world.moment(), self._state, memory, self._lines)
+        return _Snapshot(self._situation, self._turn)
 
     def restore(self, moment: object) -> None:
         """See `Engine`."""
         assert isinstance(moment, _Snapshot)
-        self._world.restore(moment.world)
-        self._state = moment.state
-        self._memory = Memory(*moment.memory)
-        self._lines = moment.lines
+        self._situation, self._turn = moment.situation, moment.turn
 
     def close(self) -> None:
         """See `Engine`; there is nothing to give back."""

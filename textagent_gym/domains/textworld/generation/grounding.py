@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -29,9 +30,9 @@ def ground(game: Any) -> GameLogic:
     constants = {placeholder.name: variable.name for placeholder, variable in hierarchy.constants_mapping.items()}
     types.update((variable.name, variable.type) for variable in hierarchy.constants_mapping.values())
 
-    reachable = _Reachable([_rule(rule) for rule in game.kb.rules.values()], types, is_a)
+    reachable = _Reachable([_rule(rule) for rule in game.kb.rules.values()], types, is_a, constants)
     start = sorted(_fact(proposition) for proposition in game.world.facts)
-    reachable.grow(start, constants)
+    reachable.grow(start)
 
     instances = list(reachable.instances.values())
     changing = {fact for instance in instances for fact in instance.pre ^ instance.post}
@@ -90,7 +91,6 @@ class _Rule:
     pre: tuple[Fact, ...]
     post: tuple[Fact, ...]
     types: dict[str, str]
-    source: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +110,29 @@ class _Reachable:
     so each instance of a rule is met once.
     """
 
-    def __init__(self, rules: Sequence[_Rule], types: dict[str, str], is_a: dict[str, frozenset[str]]) -> None:
+    def __init__(
+        self,
+        rules: Sequence[_Rule],
+        types: dict[str, str],
+        is_a: dict[str, frozenset[str]],
+        constants: dict[str, str],
+    ) -> None:
         self.facts: dict[Fact, None] = {}
         self.instances: dict[tuple[str, tuple[str, ...]], _Instance] = {}
         self._types = types
         self._is_a = is_a
         self._index: dict[tuple[str, int, str], list[Fact]] = defaultdict(list)
         self._named: dict[str, list[Fact]] = defaultdict(list)
-        self._mentions: dict[tuple[str, int], list[tuple[_Rule, int]]] = defaultdict(list)
-        self._rules_without_conditions = [rule for rule in rules if not rule.pre]
+        # Of each predicate: a rule, the predicate in it, the rule's other predicates, and what is bound from the start.
+        self._mentions: dict[tuple[str, int], list[tuple[_Rule, Fact, tuple[Fact, ...], dict[str, str]]]]
+        self._mentions = defaultdict(list)
         for rule in rules:
+            bound = {variable: constants[variable] for variable in rule.types if variable in constants}
             for position, predicate in enumerate(rule.pre):
-                self._mentions[predicate[0], len(predicate)].append((rule, position))
+                rest = rule.pre[:position] + rule.pre[position + 1 :]
+                self._mentions[predicate[0], len(predicate)].append((rule, predicate, rest, bound))
 
-    def grow(self, facts: Iterable[Fact], constants: dict[str, str]) -> None:
+    def grow(self, facts: Iterable[Fact]) -> None:
         waiting = list(facts)
         for fact in waiting:  # It grows while it is read.
             if fact in self.facts:
@@ -132,11 +141,9 @@ class _Reachable:
             self._named[fact[0]].append(fact)
             for place, argument in enumerate(fact[1:]):
                 self._index[fact[0], place, argument].append(fact)
-            for rule, position in self._mentions[fact[0], len(fact)]:
-                bound = {v: constants[v] for v in rule.types if v in constants}
-                extended = self._bind(rule, rule.pre[position], fact, bound)
+            for rule, predicate, rest, bound in self._mentions[fact[0], len(fact)]:
+                extended = self._bind(rule, predicate, fact, bound)
                 if extended is not None:
-                    rest = rule.pre[:position] + rule.pre[position + 1 :]
                     for assignment in self._join(rule, rest, extended):
                         for instance in self._instantiate(rule, assignment):
                             waiting.extend(instance.post)
@@ -163,9 +170,13 @@ class _Reachable:
             yield bound
             return
         # The predicate with the fewest candidate facts first.
-        candidates, predicate = min(
-            ((self._candidates(predicate, bound), predicate) for predicate in rest), key=lambda pair: len(pair[0])
-        )
+        candidates, predicate = self._candidates(rest[0], bound), rest[0]
+        for other in rest[1:]:
+            if not candidates:
+                return
+            fewer = self._candidates(other, bound)
+            if len(fewer) < len(candidates):
+                candidates, predicate = fewer, other
         remaining = tuple(other for other in rest if other is not predicate)
         for fact in tuple(candidates):
             if len(fact) == len(predicate):
@@ -174,12 +185,13 @@ class _Reachable:
                     yield from self._join(rule, remaining, extended)
 
     def _candidates(self, predicate: Fact, bound: dict[str, str]) -> list[Fact]:
-        lists = [
-            self._index[predicate[0], place, bound[variable]]
-            for place, variable in enumerate(predicate[1:])
-            if variable in bound
-        ]
-        return min(lists, key=len) if lists else self._named[predicate[0]]
+        fewest = None
+        for place, variable in enumerate(predicate[1:]):
+            if variable in bound:
+                facts = self._index.get((predicate[0], place, bound[variable]), [])
+                if fewest is None or len(facts) < len(fewest):
+                    fewest = facts
+        return self._named[predicate[0]] if fewest is None else fewest
 
     def _instantiate(self, rule: _Rule, assignment: dict[str, str]) -> Iterator[_Instance]:
         free = [variable for variable in rule.types if variable not in assignment]
@@ -216,18 +228,19 @@ def _fact(proposition: Any) -> Fact:
     return (proposition.name, *(variable.name for variable in proposition.arguments))
 
 
+@lru_cache(maxsize=1_024)  # Of all knowledge bases in use; each rule of a kind of game is one object.
 def _rule(rule: Any) -> _Rule:
     types = {placeholder.name: placeholder.type for placeholder in rule.placeholders}
 
     def predicates(some: Iterable[Any]) -> tuple[Fact, ...]:
         return tuple((predicate.name, *(ph.name for ph in predicate.parameters)) for predicate in some)
 
-    return _Rule(rule.name, predicates(rule.preconditions), predicates(rule.postconditions), types, rule)
+    return _Rule(rule.name, predicates(rule.preconditions), predicates(rule.postconditions), types)
 
 
 def _command(instance: _Instance, names: dict[str, str], kb: Any) -> str:
     shown = {variable: names.get(entity, entity) for variable, entity in instance.entities.items()}
-    template: str = instance.rule.source.command_template or kb.inform7_commands[instance.rule.name]
+    template: str = kb.rules[instance.rule.name].command_template or kb.inform7_commands[instance.rule.name]
     return template.format(**shown)
 
 

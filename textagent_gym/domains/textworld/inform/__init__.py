@@ -10,13 +10,14 @@
 Nothing here knows of engines, stored games or TextWorld's package.
 """
 
-from textagent_gym.domains.textworld.inform.endings import FINAL_ANSWER, end_turn
+from textagent_gym.domains.textworld.inform.endings import FINAL_ANSWER, end_turn, last_words
 from textagent_gym.domains.textworld.inform.fiction import Fiction
 from textagent_gym.domains.textworld.inform.page import Page
-from textagent_gym.domains.textworld.inform.parser import Command, Parser, UnansweredError
+from textagent_gym.domains.textworld.inform.parser import Command, Parser
+from textagent_gym.domains.textworld.inform.questions import UnansweredError
 from textagent_gym.domains.textworld.inform.reading import Memory
 from textagent_gym.domains.textworld.inform.rules import carry_out, look_around
-from textagent_gym.domains.textworld.inform.world import Moment, World
+from textagent_gym.domains.textworld.inform.world import Moment, World, beginning
 
 __all__ = [
     "FINAL_ANSWER",
@@ -28,7 +29,9 @@ __all__ = [
     "Parser",
     "UnansweredError",
     "World",
+    "beginning",
     "carry_out",
     "end_turn",
+    "last_words",
     "look_around",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from textagent_gym.domains.textworld.inform.fiction import Fiction
 from textagent_gym.domains.textworld.inform.page import Page
-from textagent_gym.domains.textworld.inform.world import World
+from textagent_gym.domains.textworld.inform.world import Moment, World
 from textagent_gym.domains.textworld.prose import LOST, WON
 
 FINAL_QUESTION = "Would you like to RESTART, RESTORE a saved game, QUIT or UNDO the last command?\n> "
@@ -19,30 +20,50 @@ nineteen twenty
 """
 
 
-def end_turn(world: World, page: Page) -> str:
-    """Follow the quests, count the turn and tell of points, as the compiled game does at the end of every turn.
+def end_turn(world: World, page: Page) -> bool:
+    """Follow the quests and tell of points, as the compiled game does at the end of every turn.
 
     Args:
-        world: world that is changed.
-        page: what is printed.
+        world: world that is changed; `world.ending` says whether the game has ended with this turn.
+        page: what is printed; `last_words` follow where the game has ended.
 
     Returns:
-        "won" or "lost" if the game has ended with this turn, otherwise "".
+        whether the turn counts.
     """
     if page.said:
         page.divide()
+    before = world.score
     _follow_quests(world)
-    if not world.ending:
+    counts = not world.ending
+    if counts:
         page.said = True  # The compiled game reports points and turns here, for TextWorld to read.
         page.divide()
-        world.turns += 1
-        _tell_of_points(world, page)
+        _tell_of_points(world.score - before, page)
         required = [index for index, goal in enumerate(world.fiction.goals) if goal.required]
         if required and all(world.completed >> index & 1 for index in required):
             world.ending = "won"
-    if world.ending:
-        _print_ending(world, page)
-    return world.ending
+    if world.ending and page.said:
+        page.divide()
+    return counts
+
+
+def last_words(fiction: Fiction, moment: Moment, turns: int) -> str:
+    """What is printed when a game has ended.
+
+    Args:
+        fiction: the game.
+        moment: state in which it has ended.
+        turns: number of the turn.
+    """
+    words = WON if moment.ending == "won" else LOST
+    points = f"{moment.score} out of a possible {fiction.highest_score}"
+    if fiction.highest_score == float("inf"):
+        points = f"a total of {moment.score} point{'' if moment.score == 1 else 's'}"
+    counted = f"{turns} turn{'' if turns == 1 else 's'}"
+    return (
+        f"\n{' ' * ((_CENTRE - len(words)) // 2 - 1)}{words}\n\n"
+        f"You scored {points}, in {counted}.\n\n\n{FINAL_QUESTION}"
+    )
 
 
 def _follow_quests(world: World) -> None:
@@ -58,24 +79,10 @@ def _follow_quests(world: World) -> None:
                 world.completed |= 1 << index
 
 
-def _tell_of_points(world: World, page: Page) -> None:
-    change = world.score - world.notified
+def _tell_of_points(change: int, page: Page) -> None:
     if change:
         how = "has just gone up" if change > 0 else "changed"
         page.say(f"Your score {how} by {_in_words(change)} {'point' if abs(change) == 1 else 'points'}.")
-        world.notified = world.score
-
-
-def _print_ending(world: World, page: Page) -> None:
-    words = WON if world.ending == "won" else LOST
-    if page.said:
-        page.divide()
-    points = f"{world.score} out of a possible {world.fiction.highest_score}"
-    if world.fiction.highest_score == float("inf"):
-        points = f"a total of {world.score} point{'' if world.score == 1 else 's'}"
-    turns = f"{world.turns} turn{'' if world.turns == 1 else 's'}"
-    page.put(f"\n{' ' * ((_CENTRE - len(words)) // 2 - 1)}{words}\n\n")
-    page.put(f"You scored {points}, in {turns}.\n\n\n{FINAL_QUESTION}")
 
 
 def _in_words(number: int) -> str:

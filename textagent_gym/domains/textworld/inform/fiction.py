@@ -152,6 +152,11 @@ class Fiction:
         return tuple(frozenset(phrase[0] for phrase in phrases if phrase) for phrases in self.phrases)
 
     @cached_property
+    def words_of_directions(self) -> frozenset[str]:
+        """Words with which the phrases of directions begin."""
+        return frozenset().union(*self.first_words[FIRST_DIRECTION:PLAYER])
+
+    @cached_property
     def descriptions(self) -> tuple[Template, ...]:
         """Description of every room and thing, ready to be printed."""
         return tuple(read_template(entity.description) for entity in self.entities)

@@ -37,12 +37,20 @@ def search(reading: Reading, one: str, other: str, kind: str) -> None:
         if world.is_see_through(reading.second):
             _search_within(reading, world.contents[reading.second], UNSET)
         return
-    if kind != "creature" and not reading.described.indefinite and one == "room":
+    if kind != "creature" and one == "room" and _may_be_direction(reading):
         for direction in ALL_DIRECTIONS:
             _match(reading, direction)
     places = {"room": world.room, "player": PLAYER}
     _search_within(reading, world.contents[places[one]], places[other])
     _search_within(reading, world.contents[places[other]], UNSET)
+
+
+def _may_be_direction(reading: Reading) -> bool:
+    """Whether a name begins with a word for a direction, or with one that can mean anything."""
+    if reading.described.indefinite:
+        return False
+    word = reading.peek()
+    return word is None or word in _NAMELESS or word in reading.world.fiction.words_of_directions
 
 
 def _search_within(reading: Reading, things: tuple[int, ...], closed: int) -> None:

@@ -13,41 +13,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from textagent_gym.domains.textworld.inform.choices import NONE, SEVERAL, all_includes, choose
-from textagent_gym.domains.textworld.inform.descriptions import DESCRIPTORS, read_description
+from textagent_gym.domains.textworld.inform.descriptions import read_description
 from textagent_gym.domains.textworld.inform.fiction import FIRST_DIRECTION, PLAYER
-from textagent_gym.domains.textworld.inform.names import ME, is_direction, search
-from textagent_gym.domains.textworld.inform.naming import definite
-from textagent_gym.domains.textworld.inform.problems import SENTENCES, MeaninglessError, Problem
-from textagent_gym.domains.textworld.inform.reading import (
-    ALL,
-    ALL_WANTED,
-    CONNECTIVES,
-    MOST_LETTERS,
-    NUMBERS,
-    UNSET,
-    Description,
-    Memory,
-    Reading,
-)
-from textagent_gym.domains.textworld.inform.vocabulary import (
-    MULTIPLE,
-    PROGRAM_VERBS,
-    Sentence,
-    Token,
-    dictionary_form,
-    grammar,
-)
+from textagent_gym.domains.textworld.inform.names import is_direction
+from textagent_gym.domains.textworld.inform.nouns import NounPhrases
+from textagent_gym.domains.textworld.inform.problems import MeaninglessError, Problem
+from textagent_gym.domains.textworld.inform.questions import Questions, RetypedError, UnansweredError
+from textagent_gym.domains.textworld.inform.reading import SEVERAL_THINGS, TOPIC, UNSET, Memory, Reading
+from textagent_gym.domains.textworld.inform.vocabulary import Sentence, Token, grammar
+from textagent_gym.domains.textworld.inform.wording import complaint, said
 from textagent_gym.domains.textworld.inform.world import World
 
-_PRONOUNS = frozenset(("it", "him", "her", "them"))
-_SPOKEN_VERBS = {
-    "i": "take inventory", "inv": "take inventory", "inventory": "take inventory",
-    "l": "look", "x": "examine", "z": "wait",
-}  # fmt: skip
 _HEARD_TOPICS = frozenset(("asking", "answering", "telling"))  # Actions whose topic counts as a noun.
-
-_SEVERAL_THINGS, _TOPIC = 0, 1  # What a noun phrase stands for that is no entity.
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +40,6 @@ class Command:
     action: str
     nouns: tuple[int, ...]
     several: tuple[int, ...]
-
-
-class UnansweredError(Exception):
-    """The parser has asked a question, and the answer is not typed yet."""
-
-
-class _RetypedError(Exception):
-    """The line has changed and is read from its beginning."""
 
 
 class Parser:
@@ -89,9 +58,10 @@ class Parser:
     def __init__(self, world: World, memory: Memory, lines: Sequence[str]) -> None:
         self.reply = ""
         self.note = ""
-        self._lines = list(lines)
         self._world = world
         self._reading = Reading(world, memory, grammar(world.fiction.cooking))
+        self._questions = Questions(self._reading, lines)
+        self._nouns = NounPhrases(self._reading, self._questions)
 
     @property
     def text(self) -> str:
@@ -104,21 +74,18 @@ class Parser:
         Raises:
             UnansweredError: more must be typed; `reply` is the question.
         """
-        self._reading.type(self._next_line())
+        self._reading.type(self._questions.next_line())
         while True:
             try:
                 return self._parse()
-            except _RetypedError:
+            except RetypedError:
                 continue
+            except UnansweredError:
+                self.reply = self._questions.question
+                raise
             except MeaninglessError as error:
-                self.reply = self._complaint(error.problem) + "\n"
+                self.reply = complaint(self._reading, error.problem) + "\n"
                 return None
-
-    def _next_line(self) -> str:
-        if not self._lines:
-            raise UnansweredError
-        self.reply = ""
-        return self._lines.pop(0)[:MOST_LETTERS]
 
     def _parse(self) -> Command:
         reading = self._reading
@@ -141,7 +108,7 @@ class Parser:
         reading.at, reading.described.indefinite, reading.filter = 1, False, ""
         reading.sentence, reading.action, reading.count, reading.second = None, "going", 0, UNSET
         reading.index = 0
-        meant = self._find("compass", "", "")
+        meant = self._nouns.find("compass", "", "")
         if not is_direction(meant):
             raise MeaninglessError(Problem.VERB)
         if not reading.finished:
@@ -221,7 +188,7 @@ class Parser:
         if index < len(tokens) and tokens[index].kind == "noun":
             read_description(reading)
             reading.count, reading.inputs[0], reading.index = 1, 0, index
-            meant = self._find("room", "player", "noun", ask=False)
+            meant = self._nouns.find("room", "player", "noun", ask=False)
             reading.count = 0
             if meant >= FIRST_DIRECTION:
                 reading.second = meant
@@ -235,10 +202,10 @@ class Parser:
             reading.problem = Problem.TOO_LONG
             return None
         first, second = reading.inputs
-        if reading.count >= 1 and first == _SEVERAL_THINGS and not self._revise(second):
+        if reading.count >= 1 and first == SEVERAL_THINGS and not self._revise(second):
             reading.problem, reading.nothing_to = Problem.NOTHING, reading.action
             return None
-        if reading.count > 1 and second == _SEVERAL_THINGS and not self._revise(first):
+        if reading.count > 1 and second == SEVERAL_THINGS and not self._revise(first):
             reading.problem = Problem.NOTHING
             return None
         if (reading.count > 1 and first and second and self._contradicts(first, second)) or (
@@ -247,7 +214,7 @@ class Parser:
             reading.nothing_to = reading.action
             raise MeaninglessError(Problem.NOTHING)
         if reading.inferred_from is not None:
-            self.note = f"({' '.join(self._said(reading.pattern[reading.inferred_from : reading.index]))})\n"
+            self.note = f"({' '.join(said(reading, reading.pattern[reading.inferred_from : reading.index]))})\n"
         nouns = reading.inputs[: reading.count]
         if sentence.swapped:
             nouns.reverse()
@@ -286,7 +253,7 @@ class Parser:
         kind = token.kind
         if kind in ("direction", "device"):
             reading.filter, kind = kind, "noun"
-        meant = self._read_nouns(kind)
+        meant = self._nouns.read(kind)
         if meant is None:
             return False
         self._add_input(meant)
@@ -329,289 +296,6 @@ class Parser:
         if reading.at == start:
             return False
         if reading.action in _HEARD_TOPICS:
-            self._add_input(_TOPIC)
+            self._add_input(TOPIC)
             return True
         return word is not None or after is None
-
-    def _read_nouns(self, kind: str) -> int | None:
-        """What a noun phrase or a list of them means: an entity, 0 for several; `None` if it does not fit."""
-        reading = self._reading
-        reading.silent = False
-        several, adding, single = False, True, 0
-        while True:
-            before = len(reading.several)
-            meant = self._read_noun(kind)
-            if meant is None:
-                return None
-            if meant == SEVERAL and several:
-                added, reading.several = reading.several[before:], reading.several[:before]
-                for thing in added:
-                    self._combine(thing, adding)
-            elif meant == SEVERAL:
-                several = True
-            elif several:
-                self._combine(meant, adding)
-            else:
-                single = meant
-            reading.at = reading.match_from + reading.match_length
-            if reading.peek() not in CONNECTIVES:
-                break
-            word = reading.next()
-            if kind not in MULTIPLE:
-                if reading.saw_list:
-                    break
-                reading.problem = Problem.SEVERAL
-                return None
-            adding = adding if word == "and" else not adding
-            if not several:
-                reading.several, several = [single], True
-            reading.silent, reading.inferred_from = True, None
-        return self._conclude(kind, single, several)
-
-    def _conclude(self, kind: str, single: int, several: bool) -> int | None:
-        """What a list of nouns means once its end is reached."""
-        reading = self._reading
-        if several:
-            reading.several_as = kind
-            return _SEVERAL_THINGS
-        described = reading.described
-        if described.indefinite and described.plural:
-            if kind in ("multiexcept", "multiinside"):
-                reading.several_as = kind
-            if 1 < described.wanted < ALL_WANTED:
-                reading.counted = 1
-                reading.problem = Problem.TOO_FEW if reading.saw_list else Problem.SEVERAL
-                return None
-        return single
-
-    def _combine(self, thing: int, adding: bool) -> None:
-        several = self._reading.several
-        if adding and thing not in several:
-            several.append(thing)
-        elif not adding and thing in several:
-            several.remove(thing)
-
-    def _read_noun(self, kind: str) -> int | None:
-        """What one name means: an entity or `SEVERAL`; `None` if nothing fits."""
-        reading = self._reading
-        if not self._knows_pronoun():
-            return None
-        start = reading.at
-        reading.allows_plurals = True
-        wanted = 0
-        read_description(reading)
-        while True:
-            meant = self._find_noun(kind)
-            if meant:
-                return meant
-            if reading.described.ambiguous:
-                # A word before the name may be part of it.
-                reading.described = Description()
-                reading.at = start
-                continue
-            self._note_problem(kind)
-            if not (reading.allows_plurals and reading.described.guessed):
-                break
-            # So may a number.
-            wanted = reading.described.wanted
-            reading.allows_plurals, reading.at = False, start
-            read_description(reading)
-        if (reading.described.wanted > 0 or wanted > 0) and not reading.saw_list:
-            reading.problem = Problem.SEVERAL
-        return None
-
-    def _knows_pronoun(self) -> bool:
-        """Whether the next word is no pronoun, or one that stands for something."""
-        reading = self._reading
-        word = reading.peek()
-        reading.pronoun = (word, PLAYER) if word in ME else (None, 0)
-        if word in _PRONOUNS:
-            reading.pronoun = (word, reading.memory.it if word == "it" else UNSET)
-            if reading.pronoun[1] == UNSET and word not in DESCRIPTORS:
-                reading.told_pronoun = reading.pronoun
-                reading.problem = Problem.VAGUE
-                return False
-        return True
-
-    def _find_noun(self, kind: str) -> int:
-        """What the next words mean: an entity, `SEVERAL`, or 0; the reason is not noted yet."""
-        reading = self._reading
-        if kind == "held":
-            return self._find("player", "room", kind)
-        meant = self._find("room", "player", kind)
-        if reading.described.wanted == ALL_WANTED and meant == 0 and not reading.matches:
-            meant = SEVERAL
-        if kind in MULTIPLE and not reading.saw_list:
-            if reading.worst == Problem.SEVERAL:
-                reading.worst = Problem.STUCK
-            reading.saw_list = True
-        if meant >= FIRST_DIRECTION:
-            if reading.match_length == 0 and reading.described.ambiguous:
-                return 0
-            if kind == "creature" and meant != PLAYER:
-                reading.problem = Problem.INANIMATE
-                reading.described.ambiguous = False
-                return 0
-        return meant
-
-    def _note_problem(self, kind: str) -> None:
-        """Remember why the next words mean nothing; the position is past the word that did not fit."""
-        reading = self._reading
-        if kind == "creature" and reading.problem == Problem.INANIMATE:
-            return
-        if reading.problem == Problem.SEVERAL and reading.saw_list and kind != "held":
-            reading.problem = Problem.STUCK
-        reading.problem = max(reading.problem, self._unseen())
-
-    def _unseen(self) -> Problem:
-        reading = self._reading
-        assert reading.sentence is not None
-        reading.at -= 1
-        word = reading.next()
-        if word is None or word != reading.pronoun[0]:
-            return Problem.UNSEEN
-        if reading.peek() is not None and reading.index + 1 >= len(reading.sentence.tokens):
-            return Problem.UNSEEN
-        if reading.sentence.tokens[reading.index].kind in ("direction", "device"):
-            return Problem.OUT_OF_CONTEXT
-        reading.told_pronoun = reading.pronoun
-        return Problem.GONE
-
-    # Names, and questions about them.
-
-    def _find(self, one: str, other: str, kind: str, *, ask: bool = True) -> int:
-        """What the next words mean: an entity, 0 for nothing, `SEVERAL` for several that were added.
-
-        Args:
-            one: place to look in first: "room", "player" or "compass".
-            other: place to look in then.
-            kind: kind of the noun phrase.
-            ask: whether the player may be asked.
-
-        Raises:
-            UnansweredError: the player was asked, and the answer is not there yet.
-        """
-        reading = self._reading
-        search(reading, one, other, kind)
-        reading.at = reading.match_from + reading.match_length
-        if not reading.matches:
-            reading.at += 1
-            return 0
-        if reading.match_from <= len(reading.words):
-            if len(reading.matches) == 1:
-                return reading.matches[0]
-            if not reading.finished and reading.peek() not in CONNECTIVES and reading.lookahead is None:
-                return 0
-        if len(reading.matches) == 1:
-            chosen = reading.matches[0]
-            described = reading.described
-            if described.indefinite and described.plural and all_includes(reading, chosen) is False:
-                return 0
-        else:
-            chosen = choose(reading, kind)
-            if chosen in (NONE, SEVERAL):
-                return max(chosen, 0)
-        if chosen:
-            if not reading.silent:
-                if reading.inferred_from is None:
-                    reading.inferred_from = reading.index
-                reading.note_part(chosen)
-            return chosen
-        if not ask:
-            return reading.matches[0]
-        return self._ask_for_more(kind) if reading.match_from > len(reading.words) else self._ask_which(kind)
-
-    def _ask_which(self, kind: str) -> int:
-        """Ask which of several things is meant, and read the line again with the answer, or add all of them."""
-        reading = self._reading
-        names = [definite(self._world, entity, "") for entity in reading.matches]
-        self.reply = f"Which do you mean, {', '.join(names[:-1])} or {names[-1]}?\n"
-        while True:
-            answer = self._next_line()
-            first = dictionary_form(answer.split(" ")[0])
-            if first not in ALL:
-                break
-            if kind in MULTIPLE:
-                reading.several += reading.matches
-                return SEVERAL
-            self.reply = "Sorry, you can only have one item here. Which exactly?"
-        if self._is_verb(first):
-            reading.type(answer)
-        else:
-            reading.insert(answer, reading.match_from)
-        raise _RetypedError
-
-    def _ask_for_more(self, kind: str) -> int:
-        """Ask for a noun that is missing, and read the line again with the answer at its end."""
-        reading = self._reading
-        self.reply = f"{'Whom' if kind == 'creature' else 'What'} do you want to {self._so_far()}?\n"
-        answer = self._next_line()
-        if self._is_verb(dictionary_form(answer.split(" ")[0])):
-            reading.type(answer)
-            raise _RetypedError
-        between: list[str] = []
-        if reading.inferred_from is not None:
-            for part in reading.pattern[reading.inferred_from : reading.index]:
-                if isinstance(part, str):
-                    between.append(part)
-                elif part is not None and part >= FIRST_DIRECTION:
-                    reading.notice(part)
-                    between += ["it"] if part == reading.memory.it else []
-        reading.type(" ".join((reading.text, *between, answer)))
-        raise _RetypedError
-
-    def _is_verb(self, word: str) -> bool:
-        return word in self._reading.grammar.sentences or word in PROGRAM_VERBS
-
-    # What the parser says.
-
-    def _so_far(self) -> str:
-        """The command as far as it was understood."""
-        reading = self._reading
-        verb = _SPOKEN_VERBS.get(reading.verb, reading.verb)
-        return " ".join((verb, *self._said(reading.pattern[: reading.index])))
-
-    def _said(self, pattern: Sequence[str | int | None]) -> list[str]:
-        spoken = []
-        for part in pattern:
-            if isinstance(part, str):
-                spoken.append(part)
-            elif part == _SEVERAL_THINGS:
-                spoken.append("those things")
-            elif part == _TOPIC:
-                spoken.append("that")
-            elif part is not None:
-                names = self._world.fiction.names
-                spoken.append(names[part] if is_direction(part) else definite(self._world, part, ""))
-        return spoken
-
-    def _complaint(self, problem: Problem) -> str:
-        reading = self._reading
-        pronoun, meant = reading.told_pronoun
-        if problem == Problem.TOO_LONG:
-            go = "(go) " if reading.sentence is None else ""
-            reading.pattern, reading.index = list(reading.memory.understood), len(reading.memory.understood)
-            return f"I only understood you as far as wanting to {go}{self._so_far()}."
-        if problem == Problem.GONE and meant != UNSET:
-            return f"You can't see '{pronoun}' (nothing) at the moment."
-        if problem in (Problem.GONE, Problem.VAGUE):
-            return f"I'm not sure what '{pronoun}' refers to."
-        if problem == Problem.NOTHING and reading.nothing_to == "removing" and reading.inputs[1] >= FIRST_DIRECTION:
-            return self._nothing_in(reading.inputs[1])
-        if problem == Problem.TOO_FEW:
-            words = {number: word for word, number in reversed(NUMBERS.items())}
-            count = f"Only {words[reading.counted]}" if reading.counted else "None"
-            return f"{count} of those {'is' if reading.counted <= 1 else 'are'} available."
-        return SENTENCES[problem]
-
-    def _nothing_in(self, holder: int) -> str:
-        """Why nothing can be taken from somewhere."""
-        kind = self._world.fiction.kinds[holder]
-        name = definite(self._world, holder, "", capital=True)
-        if kind == "player":
-            return "You seem to belong to yourself."
-        if kind not in ("container", "supporter"):
-            return "That can't contain things."
-        if kind == "container" and not self._world.is_open(holder):
-            return f"{name} isn't open."
-        return SENTENCES[Problem.NOTHING] if self._world.contents[holder] else f"{name} is empty."

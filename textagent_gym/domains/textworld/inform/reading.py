@@ -22,6 +22,9 @@ ALL = frozenset(("all", "each", "every", "everythin", "both"))
 CONNECTIVES = frozenset(("and", "but", "except"))
 """Words between the names of a list."""
 
+SEVERAL_THINGS, TOPIC = 0, 1
+"""What a noun phrase stands for that is no entity."""
+
 UNSET = -1
 """What a pronoun stands for that stands for nothing yet, and a second noun that is not known yet."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from textagent_gym.domains.textworld.inform.fiction import DIRECTIONS, FIRST_DIRECTION, PLAYER, Fact, Fiction
 
@@ -16,25 +16,26 @@ UNCUT, RAW = "uncut", "raw"
 """Food as nobody has touched it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """The state of a world, for `World.restore`."""
+class Moment(NamedTuple):
+    """The state of a world, which never changes; see `World`."""
 
     room: int
     holder: tuple[int, ...]
     contents: tuple[tuple[int, ...], ...]
     flags: frozenset[tuple[str, int]]
-    cooking: tuple[tuple[int, str], ...]
-    cutting: tuple[tuple[int, str], ...]
-    completed: int
-    score: int
-    notified: int
-    turns: int
-    ending: str
+    cooking: tuple[tuple[int, str], ...] = ()
+    cutting: tuple[tuple[int, str], ...] = ()
+    completed: int = 0
+    score: int = 0
+    ending: str = ""
 
 
 class World:
-    """The state of one game in one episode.
+    """The state of one game while a turn changes it.
+
+    Args:
+        fiction: what never changes.
+        moment: state that the turn begins with.
 
     Attributes:
         fiction: what never changes.
@@ -45,37 +46,21 @@ class World:
         cooking, cutting: how foods were cooked and cut, where they were.
         completed: bits of the quests that are completed.
         score: points.
-        notified: points that the player was last told of.
-        turns: number of the turn, from 1.
         ending: "won", "lost" or "".
     """
 
-    def __init__(self, fiction: Fiction) -> None:
+    def __init__(self, fiction: Fiction, moment: Moment) -> None:
         self.fiction = fiction
-        size = len(fiction.kinds)
-        self.holder = [NOWHERE] * size
-        self.contents: list[tuple[int, ...]] = [()] * size
-        for holder, things in fiction.contents:
-            self.contents[holder] = things
-            for thing in things:
-                self.holder[thing] = holder
-        self.room = self.holder[PLAYER]
-        self.flags: set[tuple[str, int]] = set()
-        self.cooking: dict[int, str] = {}
-        self.cutting: dict[int, str] = {}
-        for name, entity, _ in fiction.facts:
-            if name in COOKED:
-                self.cooking[entity] = name
-            elif name in CUT:
-                self.cutting[entity] = name
-            else:
-                self.flags.add((name, entity))
-        self.completed = 0
-        self.score = self.notified = 0
-        self.turns = 1
-        self.ending = ""
-        self.carry_doors()
+        self.room = moment.room
+        self.holder = list(moment.holder)
+        self.contents = list(moment.contents)
+        self.flags = set(moment.flags)
+        self.cooking, self.cutting = dict(moment.cooking), dict(moment.cutting)
+        self.completed = moment.completed
+        self.score = moment.score
+        self.ending = moment.ending
 
+    @property
     def moment(self) -> Moment:
         """The present state."""
         return Moment(
@@ -87,22 +72,8 @@ class World:
             tuple(self.cutting.items()),
             self.completed,
             self.score,
-            self.notified,
-            self.turns,
             self.ending,
         )
-
-    def restore(self, moment: Moment) -> None:
-        """Go back to a state of the same game."""
-        self.room = moment.room
-        self.holder = list(moment.holder)
-        self.contents = list(moment.contents)
-        self.flags = set(moment.flags)
-        self.cooking, self.cutting = dict(moment.cooking), dict(moment.cutting)
-        self.completed = moment.completed
-        self.score, self.notified = moment.score, moment.notified
-        self.turns = moment.turns
-        self.ending = moment.ending
 
     def is_open(self, entity: int) -> bool:
         """Whether a door or container is open."""
@@ -198,6 +169,22 @@ class World:
         if name in _OPPOSITES:
             return (_OPPOSITES[name], entity) not in self.flags
         return (name, entity) in self.flags
+
+
+def beginning(fiction: Fiction) -> Moment:
+    """The state in which a game begins."""
+    holder = [NOWHERE] * len(fiction.kinds)
+    contents: list[tuple[int, ...]] = [()] * len(holder)
+    for place, things in fiction.contents:
+        contents[place] = things
+        for thing in things:
+            holder[thing] = place
+    cooking = tuple((entity, name) for name, entity, _ in fiction.facts if name in COOKED)
+    cutting = tuple((entity, name) for name, entity, _ in fiction.facts if name in CUT)
+    flags = frozenset((name, entity) for name, entity, _ in fiction.facts if name not in COOKED + CUT)
+    world = World(fiction, Moment(holder[PLAYER], tuple(holder), tuple(contents), flags, cooking, cutting))
+    world.carry_doors()
+    return world.moment
 
 
 COOKED = ("raw", "fried", "roasted", "grilled")
