@@ -133,12 +133,13 @@ class ChatAgents:
             AgentError: the server does not answer, however often it is asked.
         """
         chosen = ("temperature", "top_p", "max_tokens", "reasoning_effort")
-        asked = {name: getattr(self.settings, name) for name in chosen if getattr(self.settings, name) is not None}
+        asked: dict[str, Any] = {name: getattr(self.settings, name) for name in chosen}
+        asked = {name: value for name, value in asked.items() if value is not None} | {"messages": messages}
         if tools:
             asked["tools"] = tools
 
         def call() -> Any:
-            answer = self._client.chat.completions.create(model=self._model, messages=messages, **asked)
+            answer = self._client.chat.completions.create(model=self._model, **asked)
             if not getattr(answer, "choices", None) or getattr(answer.choices[0], "message", None) is None:
                 raise ValueError("the server's answer holds no message")
             return answer
