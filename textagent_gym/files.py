@@ -9,7 +9,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import IO
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows has none, and nothing is locked there.
+    fcntl = None
 
 PART = ".part"
 """Suffix of what is not finished: a run that was stopped resumes from it, and anything else with it may be deleted."""
@@ -84,6 +91,20 @@ def whole_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
         if replace or not folder.is_dir():
             raise
+
+
+def lock(file: IO[str], *, wait: bool = True) -> None:
+    """Lock an open file for this process until it is closed, also by the end of the process.
+
+    Args:
+        file: file to lock.
+        wait: whether to wait for another process that has locked it.
+
+    Raises:
+        BlockingIOError: another process has, and `wait` is false.
+    """
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def check_writable(path: Path) -> None:

@@ -8,7 +8,6 @@ summary.json                    the numbers, and the SHA-256 of the other files;
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversa
 from textagent_gym.evaluation.runner import check_evaluation, evaluate
 from textagent_gym.evaluation.statistics import Interval, Summary, repeated, summarize
 from textagent_gym.evaluation.suites import Part, Suite
-from textagent_gym.files import write_whole
+from textagent_gym.files import lock, write_whole
 from textagent_gym.wrappers import ActionParser
 
 FORMAT = "textagent-gym result 1"
@@ -176,12 +175,12 @@ def _alone(folder: Path, identity: dict[str, Any]) -> Iterator[None]:
     path = folder / IDENTITY
     if not path.exists():
         write_whole(path, to_json(identity))
-    with open(path, encoding="utf-8") as lock:
+    with open(path, encoding="utf-8") as file:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file, wait=False)
         except BlockingIOError as error:
             raise InvalidOptionError(f"another program is writing {folder}") from error
-        yield  # Closing the file gives the lock back, even if this process is killed.
+        yield
 
 
 def summary_of(result: Result) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from textagent_gym.complexity import Complexity
@@ -33,13 +32,7 @@ from textagent_gym.domains.textworld.planner import Planner, Solution
 from textagent_gym.domains.textworld.specs import Spec
 from textagent_gym.domains.textworld.story import check_story
 from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError
-from textagent_gym.files import cache_folder, whole_folder
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # Windows has none: two processes may build the same game there, and either's is kept.
-    fcntl = None
+from textagent_gym.files import cache_folder, lock, whole_folder
 
 _MOST_GAMES = 10_000  # Games that are kept: more than a training run revisits, and 4 GB at 0.4 MB each.
 SWEEP = 50
@@ -255,11 +248,10 @@ def _locked(entry: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     number = int.from_bytes(hashlib.sha256(str(entry).encode()).digest()[:4], "big") % _LOCKS
     with _complaining(folder):
-        lock = open(folder / f"{number}.lock", "w")  # noqa: SIM115 (closed below)
-    with lock:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield  # Closing the file gives the lock back, even if this process is killed.
+        file = open(folder / f"{number}.lock", "w")  # noqa: SIM115 (closed below)
+    with file:
+        lock(file)
+        yield
 
 
 @lru_cache(maxsize=_SHARED)
