@@ -79,7 +79,7 @@ def make_env(level: int = 5, **kwargs: Any) -> gymnasium.Env[str, str]:
 class ListedRandomAgent:
     """Draws uniformly from the actions that the observation lists: it sees all that the policies see."""
 
-    name = "random"
+    name = "listed-random"  # `random` draws from all actions that can be typed, and a result that says so is checked.
 
     def __init__(self, env: gymnasium.Env[str, str]) -> None:
         self._random = np.random.default_rng(0)
