@@ -3,6 +3,10 @@
     python -m benchmarks.trainers --rounds 3
     python -m benchmarks.trainers --plot costs.svg      this suite alone: episodes, turns and model size
 
+Where vLLM is installed (on a CPU `make vllm` brings it, and `.venv-vllm/bin/python` runs this), both trainers generate
+with it too, and TRL with vLLM is what the ratios are taken to. Its linear layers are left unpacked on a CPU, without
+which TRL cannot hand weights over, and TRL does not score the episodes again, as this suite does not.
+
 Both trainers have the same tiny model with random weights, the same games (TextWorld's coin collector), the same
 contexts and the same bounds on turns and tokens. The reward is the length of the actions, so that every episode is
 learned from; the learning rate is so small that the policy, and with it the work, stays the same. TRL does not pass
@@ -13,10 +17,15 @@ Times are CPU seconds of one thread, so that other programs on the machine hardl
 
 from __future__ import annotations
 
+import importlib.util
+import multiprocessing
 import os
 import tempfile
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -31,6 +40,7 @@ from transformers import PreTrainedTokenizerFast
 
 from baselines import demo, grpo
 from baselines.policy.models import context_length, load_policy, make_tiny_policy
+from baselines.settings.config import GeneratorKind
 from baselines.training import trainer
 from baselines.training.update import update
 
@@ -167,7 +177,7 @@ def make_policy(folder: Path, config: Config) -> None:
     model.save_pretrained(folder)
 
 
-def run_ours(config: Config, policy: Path, out: Path) -> list[Iteration]:
+def run_ours(config: Config, policy: Path, out: Path, *, generator: GeneratorKind = "transformers") -> list[Iteration]:
     """The iterations of this suite's GRPO."""
     iterations = []
     started = collected = time.process_time()
@@ -201,6 +211,7 @@ def run_ours(config: Config, policy: Path, out: Path) -> list[Iteration]:
         groups=config.groups,
         group_size=GROUP_SIZE,
         slots=config.episodes,
+        generator=generator,
         max_action_tokens=config.action_tokens,
         learning_rate=LEARNING_RATE,
         minibatches=1,
@@ -213,12 +224,16 @@ def run_ours(config: Config, policy: Path, out: Path) -> list[Iteration]:
     return iterations
 
 
-def run_trl(config: Config, policy: Path, out: Path) -> list[Iteration]:
-    """The iterations of TRL's GRPO, which generates with transformers."""
+def run_trl(config: Config, policy: Path, out: Path, *, vllm: bool = False) -> list[Iteration]:
+    """The iterations of TRL's GRPO, which generates with transformers or with vLLM in its process."""
     import datasets
     from transformers import TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
+    if vllm:
+        import vllm._custom_ops as operators
+
+        operators._supports_onednn = False
     iterations: list[Iteration] = []
     notes: dict[str, Any] = {}
 
@@ -261,7 +276,9 @@ def run_trl(config: Config, policy: Path, out: Path) -> list[Iteration]:
         steps_per_generation=batches,
         num_generations=GROUP_SIZE,
         max_completion_length=context_length(model),
-        generation_kwargs={"max_new_tokens": config.action_tokens},
+        generation_kwargs={"max_tokens" if vllm else "max_new_tokens": config.action_tokens},
+        use_vllm=vllm,
+        vllm_importance_sampling_correction=False,
         max_tool_calling_iterations=config.turns - 1,
         temperature=1.0,
         top_k=0,
@@ -327,16 +344,31 @@ def median(iterations: list[Iteration], field: str) -> float:
     return float(np.median([getattr(iteration, field) for iteration in iterations]))
 
 
-def main(config: Config) -> None:
-    """Print times, work and ratios; a row per trainer, from the medians of all rounds. Or draw the costs."""
-    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
+def alone(run: Callable[..., list[Iteration]], config: Config, policy: Path, out: Path) -> list[Iteration]:
+    """The counted iterations of one trainer, in a process of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=prepare) as process:
+        return process.submit(run, config, policy, out).result()[1:]
+
+
+def prepare() -> None:
+    """Let this process compute with one thread, and know the environment."""
+    os.environ.update(TRL_EXPERIMENTAL_SILENCE="1", VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_LOGGING_LEVEL="ERROR")
+    os.environ.update(OMP_NUM_THREADS="1", VLLM_CPU_OMP_THREADS_BIND="nobind", VLLM_CPU_KVCACHE_SPACE="1")
     torch.set_num_threads(1)
     gymnasium.register(ENV, entry_point=make_env, disable_env_checker=True, order_enforce=False)
+
+
+def main(config: Config) -> None:
+    """Print times, work and ratios; a row per trainer, from the medians of all rounds. Or draw the costs."""
+    prepare()
     if config.plot is not None:
         with tempfile.TemporaryDirectory() as home:
             draw(config, Path(home), config.plot)
         return
-    trainers = {"TRL, transformers": run_trl, "textagent-gym": run_ours}
+    trainers: dict[str, Callable[..., list[Iteration]]] = {"TRL, transformers": run_trl, "textagent-gym": run_ours}
+    if importlib.util.find_spec("vllm") is not None:
+        ours = partial(run_ours, generator="vllm")
+        trainers = {"TRL, vLLM": partial(run_trl, vllm=True), **trainers, "textagent-gym, vLLM": ours}
     runs: dict[str, list[Iteration]] = {name: [] for name in trainers}
     console = Console()
     with tempfile.TemporaryDirectory() as home:
@@ -344,7 +376,7 @@ def main(config: Config) -> None:
         make_policy(folder / "policy", config)
         for number in range(config.rounds):
             for order, (name, run) in enumerate(trainers.items()):
-                runs[name] += run(config, folder / "policy", folder / f"{number}-{order}")[1:]
+                runs[name] += alone(run, config, folder / "policy", folder / f"{number}-{order}")
     title = f"{config.episodes} episodes per iteration, CPU seconds of one thread (load {os.getloadavg()[0]:.1f})"
     table = Table(title=title, header_style="bold")
     columns = ("trainer", "turns", "sampled tokens", "updated episodes", "generation s", "environment s", "update s")

@@ -124,7 +124,6 @@ class _Slot:
 
     number: int
     position: int | None = None  # Of the episode among the requests; None while the slot is idle.
-    asked_at: float | None = None  # While an answer is awaited.
     late: bool = False  # A batch has waited for it in vain, and since then no answer came within the patience.
     overdue: bool = False  # The answer is no longer wanted: the episode is played elsewhere.
     completion: Completion | None = None  # What was sent; None after a reset.
@@ -136,11 +135,6 @@ class _Slot:
     moment: Any = None  # The present moment, where it is saved.
     context: Context | None = None  # Of the next action; None before the first observation.
     turns: list[Turn] = field(default_factory=list)
-
-    @property
-    def awaited(self) -> bool:
-        """Whether an answer is awaited and wanted."""
-        return self.asked_at is not None and not self.overdue
 
 
 class Collector:
@@ -179,6 +173,7 @@ class Collector:
         self._patience = patience
         self._answer_seconds = answer_seconds
         self._slots = [_Slot(number) for number in range(min(pool.num_envs, generator.slots))]
+        self._asked: dict[int, float] = {}  # When the slots whose answers are awaited were asked; the first is first.
 
     def collect(
         self, requests: Iterable[EpisodeRequest], progress: Callable[[Trajectory], None] | None = None
@@ -199,7 +194,7 @@ class Collector:
             prompts = [_prompt(slot, run.request(slot)) for slot in ready]
             for slot, completion in zip(ready, self.generator.generate(prompts) if prompts else [], strict=True):
                 slot.completion = completion
-                slot.asked_at = time.monotonic()
+                self._asked[slot.number] = time.monotonic()
                 self._pool.send(slot.number, self._chat.text(list(completion.ids)))
         return Collection(
             [run.done[position] for position in sorted(run.done)],
@@ -231,7 +226,7 @@ class Collector:
                         self._break(run, slot, str(error))
                 self._fill(run)
             if ready:
-                awaited = any(slot.awaited and not slot.late for slot in self._slots)
+                awaited = any(not self._slots[number].late for number in self._asked)
                 deadline = min(deadline, time.monotonic() + (self._patience if awaited else 0.0))
         return [ready[number] for number in sorted(ready)]
 
@@ -242,19 +237,17 @@ class Collector:
         follow from who answers first.
         """
         answers: dict[int, Received | str] = {}
-        while any(slot.awaited for slot in self._slots):
+        while self._asked:
             try:
                 slot, answer = self._receive(deadline)
             except TimeoutError:
                 self._give_up(run)
                 if time.monotonic() < deadline:
                     continue
-                for slot in self._slots:
-                    slot.late |= slot.awaited
+                for number in self._asked:
+                    self._slots[number].late = True
                 break
-            assert slot.asked_at is not None
-            slot.late &= time.monotonic() > slot.asked_at + self._patience
-            slot.asked_at = None
+            slot.late &= time.monotonic() > self._asked.pop(slot.number, -math.inf) + self._patience
             answers[slot.number] = answer
             if self._patience < math.inf:
                 break
@@ -265,10 +258,10 @@ class Collector:
         for slot in self._slots:
             if not run.waiting:
                 return
-            if slot.position is None and slot.asked_at is None:
+            if slot.position is None and not slot.overdue:
                 slot.position = run.waiting.popleft()
                 slot.completion, slot.turns, slot.moment = None, [], None
-                slot.asked_at = time.monotonic()
+                self._asked[slot.number] = time.monotonic()
                 request = run.request(slot)
                 self._pool.reset(slot.number, seed=request.seed, options=request.options)
         if run.waiting and all(slot.overdue for slot in self._slots):
@@ -276,12 +269,7 @@ class Collector:
 
     def _receive(self, deadline: float) -> tuple[_Slot, Received | str]:
         """The next answer of any environment; a text says why it broke."""
-        limits = [
-            slot.asked_at + self._answer_seconds
-            for slot in self._slots
-            if slot.asked_at is not None and not slot.overdue
-        ]
-        until = min([deadline, *limits])
+        until = min(deadline, next(iter(self._asked.values())) + self._answer_seconds)
         timeout = None if until == math.inf else max(0.0, until - time.monotonic())
         try:
             received = self._pool.recv(timeout)
@@ -295,12 +283,13 @@ class Collector:
 
     def _give_up(self, run: _Run) -> None:
         """Play the episodes of environments that have not answered in time elsewhere."""
-        now = time.monotonic()
-        for slot in self._slots:
-            if slot.asked_at is not None and not slot.overdue and now >= slot.asked_at + self._answer_seconds:
-                slot.overdue = True
-                self._pool.restart(slot.number)
-                self._break(run, slot, f"no answer within {self._answer_seconds:g} seconds")
+        latest = time.monotonic() - self._answer_seconds
+        for number in [number for number, asked in self._asked.items() if asked <= latest]:
+            slot = self._slots[number]
+            slot.overdue = True
+            del self._asked[number]
+            self._pool.restart(number)
+            self._break(run, slot, f"no answer within {self._answer_seconds:g} seconds")
 
     def _break(self, run: _Run, slot: _Slot, reason: str) -> None:
         """Drop an episode whose world broke; it is played again, unless its group has broken too often."""
