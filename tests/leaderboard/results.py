@@ -12,7 +12,7 @@ from textagent_gym.evaluation import evaluate_suite
 
 ATTACK = (
     "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
-    "'\"`${1}\\u003c\u2028\u2029\u202egnp.exe\x1b[2J]]>{{7*7}}<!--"
+    "'\"`${1}\\u003c\u2028\u2029\u202egnp.exe\x1b[2J]]>{{7*7}}<!--\ud800"
 )
 """What breaks pages that treat texts as markup, as code, or as commands."""
 NAME = f'<b>bold</b>"><svg onload="document.title=1">{ATTACK}'

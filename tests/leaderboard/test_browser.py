@@ -54,9 +54,7 @@ def page(browser: Any) -> Iterator[Any]:
 
 
 def address(site: Path, name: str) -> str:
-    return (site / name.partition("?")[0].partition("#")[0]).as_uri() + name[
-        len(name.split("?", maxsplit=1)[0].split("#", maxsplit=1)[0]) :
-    ]
+    return f"{site.as_uri()}/{name}"
 
 
 def slug(site: Path, agent: str) -> str:
@@ -118,12 +116,11 @@ def test_the_viewer_steps_by_clicks_and_keys_and_its_address_names_the_turn(page
     page.get_by_label("Turn", exact=True).focus()
     page.keyboard.press("ArrowRight")
     assert position.inner_text() == f"turn 6 of {total}"
-    assert "\n" not in page.locator("#turns [aria-current=step]").inner_text().strip("\n").replace("\n", " ")
 
 
 def test_a_deep_link_opens_its_turn_and_a_wrong_one_the_nearest(page: Any, site: Path) -> None:
-    page.goto(episode(site, "admissible-random", 0, "#turn=7"))
-    assert page.locator("#position").inner_text().startswith("turn 7 of")
+    page.goto(episode(site, "admissible-random", 0, "#turn=3"))
+    assert page.locator("#position").inner_text().startswith("turn 3 of")
     page.goto("about:blank")
     page.goto(episode(site, "admissible-random", 0, "#turn=999"))
     assert page.locator("#position").inner_text().startswith("end")
@@ -162,7 +159,8 @@ def test_two_agents_stand_side_by_side(page: Any, site: Path) -> None:
     page.get_by_label("first").select_option(slug(site, "admissible-random"))
     page.get_by_label("second").select_option(slug(site, "oracle"))
     page.locator("#tasks").wait_for()
-    numbers = dict(zip(page.locator("#numbers dt").all_inner_texts(), page.locator("#numbers dd").all_inner_texts()))
+    names, values = (page.locator(f"#numbers {kind}").all_inner_texts() for kind in ("dt", "dd"))
+    numbers = dict(zip(names, values, strict=True))
     assert numbers["success of the second"] == "100.0%"
     first, second = (float(numbers[f"success of the {name}"].rstrip("%")) for name in ("first", "second"))
     forth = numbers["second minus first, in points"]
@@ -177,6 +175,9 @@ def test_two_agents_stand_side_by_side(page: Any, site: Path) -> None:
     page.wait_for_function("document.querySelector('#message').textContent.startsWith('oracle (first)')")
     back = page.locator("#numbers dd").nth(2).inner_text()
     assert back.startswith(f"-{second - first:.1f} [-")
+    page.get_by_label("second").select_option(slug(site, "oracle"))
+    page.wait_for_function("document.querySelector('#numbers').textContent.includes('the same result')")
+    page.get_by_label("only tasks on which they differ").uncheck()
     page.locator("#tasks tbody tr:visible a").first.click()
     page.locator("#turn").wait_for()
 
@@ -258,8 +259,8 @@ def test_a_screen_reader_is_told_what_is_there(page: Any, site: Path) -> None:
         assert line in tree, line
     for role, name in (("combobox", "suite"), ("combobox", "world"), ("combobox", "trust"), ("searchbox", "agent")):
         assert f'{role} "{name}"' in tree
-    page.get_by_role("button", name="success").click()
-    assert page.get_by_role("columnheader", name="success").get_attribute("aria-sort") == "descending"
+    page.get_by_role("button", name="success", exact=True).click()
+    assert page.get_by_role("columnheader", name="success", exact=True).first.get_attribute("aria-sort") == "descending"
     page.goto(episode(site, "oracle"))
     page.locator("#turn").wait_for(state="visible")
     tree = page.locator("body").aria_snapshot()

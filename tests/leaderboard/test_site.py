@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.results import SUITE
-from tests.leaderboard.results import ATTACK
+from tests.leaderboard.results import ATTACK, NAME
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import compare, load_result, verify_result
 from textagent_gym.leaderboard import build, check_entry, find_results
@@ -49,12 +49,10 @@ def data(path: Path) -> object:
     return json.loads(json.loads(match[2]))
 
 
-def test_results_that_are_right_are_shown_and_the_others_left_out_with_the_reason(
-    results: Path, tmp_path: Path
-) -> None:
+def test_a_result_that_is_not_right_is_left_out_with_the_reason(results: Path, tmp_path: Path) -> None:
     (results / "empty").mkdir(exist_ok=True)
     entries, left_out = build(results, tmp_path / "site", episodes=0)
-    assert [entry.result.agent for entry in entries][:2] == ["admissible-random", ATTACK and entries[1].result.agent]
+    assert [entry.result.agent for entry in entries] == ["admissible-random", NAME, "oracle"]
     assert [each.folder for each in left_out] == ["liar"]
     assert "success is False, and True is recorded" in left_out[0].reasons[0]
     assert "success is False" in Tags((tmp_path / "site" / "about.html").read_text()).text
@@ -138,7 +136,7 @@ def test_an_episode_shows_what_the_world_knew(site: Path, results: Path) -> None
 def test_links_lead_to_pages_that_are_there(site: Path) -> None:
     for path, page in pages(site):
         for tag, attributes in page.tags:
-            link = attributes.get("href") or ""
+            link = attributes.get("href") or "#"  # The viewer's own script fills in the others.
             if tag != "a" or "://" in link or link.startswith("#"):
                 continue
             address, _, query = link.partition("#")[0].partition("?e=")

@@ -47,7 +47,7 @@ class Trajectories:
                 write_inspect_log(self.out / f"{part}.eval", episodes)
                 continue
             for said in episodes:
-                text = json.dumps(atif(said), indent=1, ensure_ascii=False) + "\n"
+                text = json.dumps(atif(said), indent=1) + "\n"
                 write_whole(self.out / part / f"{said.number}.json", text)
         Console(stderr=True).print(f"{count} episodes below {self.out}", soft_wrap=True, highlight=False)
         return 0

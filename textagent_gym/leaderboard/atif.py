@@ -5,6 +5,7 @@ Source: https://github.com/harbor-framework/harbor/blob/main/rfcs/0001-trajector
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from textagent_gym.leaderboard.conversations import Said
@@ -16,7 +17,8 @@ def atif(said: Said) -> dict[str, Any]:
     """An episode as an ATIF document: values of JSON.
 
     The first observation is a step of the user, and each later one the observation of the action before it. Rewards are
-    in `extra`: of each step, and their sum among the final metrics.
+    in `extra`: of each step, and their sum among the final metrics. Half a surrogate pair becomes a replacement
+    character.
     """
     steps: list[dict[str, Any]] = []
     for source, text in (("system", said.instructions), ("user", said.observations[0])):
@@ -52,7 +54,7 @@ def atif(said: Said) -> dict[str, Any]:
     }
     if record.tokens is not None:
         metrics["total_completion_tokens"] = record.tokens
-    return {
+    document = {
         "schema_version": FORMAT,
         "session_id": said.run,
         "trajectory_id": said.id,
@@ -68,3 +70,7 @@ def atif(said: Said) -> dict[str, Any]:
             "complexity": record.complexity,
         },
     }
+    # Half a surrogate pair, which a model may write, is no text that JSON of others can hold.
+    text = json.dumps(document, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    values: dict[str, Any] = json.loads(text)
+    return values

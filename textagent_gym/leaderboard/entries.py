@@ -11,6 +11,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import gymnasium
+
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.evaluation import Result, verify_result
 from textagent_gym.evaluation.episode import base_of
@@ -142,7 +144,7 @@ def check_entry(folder: Path, seconds: float = 3600.0) -> Entry:
     with at_most(seconds):
         try:
             verification = verify_result(folder)
-        except TextAgentError as error:
+        except (TextAgentError, gymnasium.error.Error, OSError) as error:
             raise InvalidOptionError(shown(str(error))) from error
     if verification.mismatches:
         first = verification.mismatches[:_MOST_REASONS]

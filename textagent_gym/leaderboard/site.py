@@ -19,7 +19,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.resources import as_file, files
 from itertools import combinations
@@ -32,7 +32,7 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, summarize
 from textagent_gym.files import whole_folder, write_whole
 from textagent_gym.leaderboard.charts import AXES, MAPS, curve, excess_turns, heat_map, tokens_per_episode
-from textagent_gym.leaderboard.entries import Entry, LeftOut, check_entry, find_results, shown
+from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
 from textagent_gym.leaderboard.trajectories import bounded, ending, trajectories
 
 MARKER = "site.json"
@@ -106,8 +106,15 @@ def build(
             except InvalidOptionError as error:
                 left_out.append(LeftOut(name, (str(error),)))
                 continue
+            try:
+                with at_most(seconds):
+                    write_trajectories(site, entry, episodes)
+            except InvalidOptionError:  # The oracle may need longer than all else.
+                note = f"Episodes that take more than {seconds:g} seconds to play with the oracle are not shown."
+                entry = replace(entry, notes=(*entry.notes, note))
             entries.append(entry)
-            write_trajectories(site, entry, episodes)
+        if progress is not None:
+            progress(len(folders), "writing pages")
         write_pages(site, entries, left_out, title)
     return entries, left_out
 
@@ -141,10 +148,8 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
         ("world", sorted({world for entry in entries for world in entry.worlds})),
         ("trust", sorted({entry.trust for entry in entries})),
     )
-    pages.write(
-        *("index.html", "index.html", "index"),
-        **{"rows": rows, "agents": len(by_agent), "filters": filters, "left_out": left_out, "literature": literature()},
-    )
+    shown_rows: dict[str, Any] = {"rows": rows, "agents": len(by_agent), "filters": filters}
+    pages.write("index.html", "index.html", "index", **shown_rows, left_out=left_out, literature=literature())
     pages.write("about.html", "about.html", "about", left_out=left_out, version=version("textagent-gym"))
     suites = [(name, [row.entry for row in of_suite]) for name, of_suite in by_suite.items()]
     pages.write("compare.html", "compare.html", "compare", suites=suites)
@@ -176,9 +181,7 @@ def write_data(site: Path, key: str, values: dict[str, Any]) -> None:
     hold and wherever the script is put.
     """
     text = json.dumps(json.dumps(values, separators=(",", ":"))).replace("<", "\\u003c")
-    path = site / "data" / f"{key}.js"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"textagent.receive({json.dumps(key)}, {text});\n", encoding="ascii")
+    write_whole(site / "data" / f"{key}.js", f"textagent.receive({json.dumps(key)}, {text});\n")
 
 
 def comparisons(entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ const $ = (id) => document.getElementById(id);
 // Data are scripts, each a call of `textagent.receive`: browsers fetch nothing else for a page that is a file.
 const KEY = /^(results|comparisons|episodes)(\/[A-Za-z0-9_][A-Za-z0-9._-]*)+$/;
 const waiting = new Map();
+const loaded = new Map();
 
 window.textagent = {
   receive(key, text) {
@@ -17,13 +18,16 @@ window.textagent = {
 
 function load(key) {
   if (!KEY.test(key)) return Promise.reject(new Error("There is no such address."));
-  return new Promise((resolve, reject) => {
-    waiting.set(key, resolve);
-    const script = document.createElement("script");
-    script.src = `${root}data/${key}.js`;
-    script.onerror = () => reject(new Error("It is not part of this site."));
-    document.head.append(script);
-  });
+  if (!loaded.has(key)) {
+    loaded.set(key, new Promise((resolve, reject) => {
+      waiting.set(key, resolve);
+      const script = document.createElement("script");
+      script.src = `${root}data/${key}.js`;
+      script.onerror = () => reject(new Error("It is not part of this site."));
+      document.head.append(script);
+    }));
+  }
+  return loaded.get(key);
 }
 
 function element(name, properties = {}, ...children) {
