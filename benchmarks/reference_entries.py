@@ -2,11 +2,13 @@
 
     python -m benchmarks.reference_entries
 
-Each entry is verified by replay before it is kept. `expert` and `oracle` play where a world has them.
+Each entry is verified by replay before it is kept. `expert` and `oracle` play where a world has them. A run that was
+stopped resumes from OUT.part.
 """
 
 from __future__ import annotations
 
+import shutil
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from rich.progress import Progress
 
 from textagent_gym.evaluation import Suite, evaluate_suite, suite_of
 from textagent_gym.evaluation.episode import base_of
-from textagent_gym.files import whole_folder
+from textagent_gym.files import part_of
 from textagent_gym.leaderboard import check_entry
 
 ENTRIES = Path(__file__).parent / "results"
@@ -25,10 +27,10 @@ AGENTS = {"random": None, "admissible-random": "admissible_actions", "expert": "
 """Agents, and what a world must support so that they can play it."""
 SUITES = (
     "textworld-quick-v1",
+    "textworld-solution-length-v1",
     "alfworld-quick-v1",
     "alfworld-state-size-v1",
     "alfworld-action-size-v1",
-    "alfworld-solution-length-v1",
 )
 """Suites that are played within minutes, and whose results are small enough for a repository."""
 
@@ -47,7 +49,8 @@ def main(settings: Settings) -> None:
     """Play, check and keep."""
     console = Console()
     jobs = [(suite, agent) for suite in map(suite_of, settings.suites) for agent in players(suite)]
-    with whole_folder(settings.out, replace=True) as folder, Progress(console=console) as progress:
+    folder = part_of(settings.out)
+    with Progress(console=console) as progress:
         bar = progress.add_task("Playing", total=len(jobs))
         for suite, agent in jobs:
             progress.update(bar, description=f"{agent} in {suite.name}")
@@ -55,6 +58,9 @@ def main(settings: Settings) -> None:
             evaluate_suite(suite, agent, place)
             check_entry(place)
             progress.advance(bar)
+    if settings.out.exists():
+        shutil.rmtree(settings.out)
+    folder.rename(settings.out)
     console.print(f"{len(jobs)} entries below {settings.out}", soft_wrap=True)
 
 

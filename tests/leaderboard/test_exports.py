@@ -23,7 +23,7 @@ def test_atif_documents_are_read_by_the_formats_own_package(results: Path, name:
     reader = pytest.importorskip("atif", reason="needs: pip install atif")
     folder = results / SUITE.name / name
     episodes = load_result(folder).episodes
-    documents = [atif(said) for said in read_conversations(folder)]
+    documents = [atif(conversation) for conversation in read_conversations(folder)]
     assert len(documents) == len(episodes)
     for document, record in zip(documents, episodes, strict=True):
         trajectory = reader.Trajectory.model_validate_json(json.dumps(document))
@@ -33,12 +33,12 @@ def test_atif_documents_are_read_by_the_formats_own_package(results: Path, name:
         assert tuple(step.extra["reward"] for step in acted) == record.rewards
         assert trajectory.final_metrics.extra["return"] == record.total_reward
         assert trajectory.final_metrics.extra["success"] is record.success
-        assert acted[-1].observation.results[0].content == said_last(folder, document["trajectory_id"])
+        assert acted[-1].observation.results[0].content == last_words(folder, document["trajectory_id"])
     assert len({document["trajectory_id"] for document in documents}) == len(documents)
 
 
-def said_last(folder: Path, name: str) -> str:
-    return next(said.observations[-1] for said in read_conversations(folder) if said.id == name)
+def last_words(folder: Path, name: str) -> str:
+    return next(conversation.observations[-1] for conversation in read_conversations(folder) if conversation.id == name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,7 +46,7 @@ def test_inspect_reads_its_logs(results: Path, name: str, tmp_path: Path) -> Non
     log = pytest.importorskip("inspect_ai.log", reason='needs: pip install "textagent-gym[inspect]"')
     folder = results / SUITE.name / name
     part = SUITE.parts[0]
-    episodes = [said for said in read_conversations(folder) if said.part == part.name]
+    episodes = [conversation for conversation in read_conversations(folder) if conversation.part == part.name]
     write_inspect_log(tmp_path / "part.eval", episodes)
     there = log.read_eval_log(str(tmp_path / "part.eval"))
     records = load_result(folder).evaluations[part.name].episodes

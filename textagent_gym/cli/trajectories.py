@@ -40,14 +40,14 @@ class Trajectories:
         if self.out.exists() and not (self.out.is_dir() and not any(self.out.iterdir())):
             raise InvalidOptionError(f"{self.out} is there already, and is not overwritten; name another folder")
         count = 0
-        for part, group in groupby(read_conversations(self.result), lambda said: said.part):
+        for part, group in groupby(read_conversations(self.result), lambda conversation: conversation.part):
             episodes = list(group)
             count += len(episodes)
             if self.format == "inspect":
                 write_inspect_log(self.out / f"{part}.eval", episodes)
                 continue
-            for said in episodes:
-                text = json.dumps(atif(said), indent=1) + "\n"
-                write_whole(self.out / part / f"{said.number}.json", text)
+            for conversation in episodes:
+                text = json.dumps(atif(conversation), indent=1) + "\n"
+                write_whole(self.out / part / f"{conversation.number}.json", text)
         Console(stderr=True).print(f"{count} episodes below {self.out}", soft_wrap=True, highlight=False)
         return 0

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from textagent_gym.leaderboard.conversations import Said
+from textagent_gym.leaderboard.conversations import Conversation
 
 FORMAT = "ATIF-v1.7"
 
 
-def atif(said: Said) -> dict[str, Any]:
+def atif(conversation: Conversation) -> dict[str, Any]:
     """An episode as an ATIF document: values of JSON.
 
     The first observation is a step of the user, and each later one the observation of the action before it. Rewards are
@@ -21,11 +21,11 @@ def atif(said: Said) -> dict[str, Any]:
     character.
     """
     steps: list[dict[str, Any]] = []
-    for source, text in (("system", said.instructions), ("user", said.observations[0])):
+    for source, text in (("system", conversation.instructions), ("user", conversation.observations[0])):
         if text or source == "user":
             steps.append({"step_id": len(steps) + 1, "source": source, "message": text})
-    record = said.record
-    for action, reward, observation in zip(record.actions, record.rewards, said.observations[1:], strict=True):
+    record = conversation.record
+    for action, reward, observation in zip(record.actions, record.rewards, conversation.observations[1:], strict=True):
         steps.append(
             {
                 "step_id": len(steps) + 1,
@@ -35,9 +35,12 @@ def atif(said: Said) -> dict[str, Any]:
                 "extra": {"reward": reward},
             }
         )
-    details = said.details
+    details = conversation.details
     model = details.get("model")
-    agent: dict[str, Any] = {"name": said.agent or "(no name)", "version": str(details.get("revision") or "unknown")}
+    agent: dict[str, Any] = {
+        "name": conversation.agent or "(no name)",
+        "version": str(details.get("revision") or "unknown"),
+    }
     if isinstance(model, str):
         agent["model_name"] = model
     if details:
@@ -56,14 +59,14 @@ def atif(said: Said) -> dict[str, Any]:
         metrics["total_completion_tokens"] = record.tokens
     document = {
         "schema_version": FORMAT,
-        "session_id": said.run,
-        "trajectory_id": said.id,
+        "session_id": conversation.run,
+        "trajectory_id": conversation.id,
         "agent": agent,
         "steps": steps,
         "final_metrics": metrics,
         "extra": {
-            "suite": said.suite,
-            "part": said.part,
+            "suite": conversation.suite,
+            "part": conversation.part,
             "task": record.task,
             "task_type": record.task_type,
             "seed": record.seed,

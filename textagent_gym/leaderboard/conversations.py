@@ -15,17 +15,17 @@ from textagent_gym.evaluation.results import records_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class Conversation:
     """An episode, and what was said in it.
 
     Attributes:
-        suite, part: suite, and the part of it that was played.
+        suite, part: names of the suite and of its part that was played.
         number: position of the episode in the part, from 0.
         repeat: number of the episode among those of its task, from 0.
         agent, details: name of the agent, and further facts about it.
         record: record of the episode.
-        instructions: how to act, as the agent was told before the first observation; "" for nothing.
-        observations: what the agent read: first, and after each action.
+        instructions: text on how to act that the agent read before the first observation; "" for none.
+        observations: texts that the agent read: first, and after each action.
     """
 
     suite: str
@@ -49,7 +49,7 @@ class Said:
         return f"{self.suite}/{self.part}/{self.number}"
 
 
-def read_conversations(folder: Path) -> Iterator[Said]:
+def read_conversations(folder: Path) -> Iterator[Conversation]:
     """The episodes of a result, as its files have them: nothing is played again. Those that broke are left out.
 
     Raises:
@@ -71,7 +71,7 @@ def read_conversations(folder: Path) -> Iterator[Said]:
                 raise InvalidOptionError(f"{where} {error}") from None
 
 
-def _said(result: Result, part: str, position: tuple[int, int], record: EpisodeRecord, line: bytes) -> Said:
+def _said(result: Result, part: str, position: tuple[int, int], record: EpisodeRecord, line: bytes) -> Conversation:
     """An episode with its conversation.
 
     Args:
@@ -94,7 +94,7 @@ def _said(result: Result, part: str, position: tuple[int, int], record: EpisodeR
     fits = tuple(texts["assistant"]) == record.actions and len(texts["user"]) == record.turns + 1
     if not fits or len(texts["system"]) > 1 or len(record.rewards) != record.turns:
         raise ValueError("does not say what was played; see textagent-gym verify")
-    return Said(
+    return Conversation(
         suite=result.suite.name,
         part=part,
         number=position[0],

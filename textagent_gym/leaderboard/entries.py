@@ -119,16 +119,16 @@ def find_results(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise InvalidOptionError(f"{folder} is not a folder")
-    found: list[Path] = []
+    results: list[Path] = []
     open_folders = [(folder, 0)]
     while open_folders:
         here, depth = open_folders.pop()
         if (here / IDENTITY).exists():
-            found.append(here)
+            results.append(here)
         elif depth < _DEEPEST:
             inside = (path for path in here.iterdir() if not path.name.startswith("."))
             open_folders += [(path, depth + 1) for path in inside if path.is_dir() and not path.is_symlink()]
-    return sorted(found)
+    return sorted(results)
 
 
 def check_entry(folder: Path, seconds: float = 3600.0) -> Entry:

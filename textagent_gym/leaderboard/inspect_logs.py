@@ -9,12 +9,12 @@ from statistics import fmean
 from typing import Any
 
 from textagent_gym.errors import MissingDependencyError
-from textagent_gym.leaderboard.conversations import Said
+from textagent_gym.leaderboard.conversations import Conversation
 
 SCORER = "textagent_gym"
 
 
-def write_inspect_log(path: Path, episodes: Sequence[Said]) -> None:
+def write_inspect_log(path: Path, episodes: Sequence[Conversation]) -> None:
     """Write the episodes of a part as a log.
 
     A task is a sample, and a repetition an epoch. The conversation is the sample's messages; the reward of an action is
@@ -32,37 +32,37 @@ def write_inspect_log(path: Path, episodes: Sequence[Said]) -> None:
     except ImportError as error:
         raise MissingDependencyError("inspect_ai", "inspect") from error
     first = episodes[0]
-    tasks = list(dict.fromkeys(said.record.task for said in episodes))
+    tasks = list(dict.fromkeys(conversation.record.task for conversation in episodes))
     spec = log.EvalSpec(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         task=f"{first.suite}/{first.part}",
         dataset=log.EvalDataset(name=f"{first.suite}/{first.part}", samples=len(tasks), sample_ids=tasks),
         model=f"textagent-gym/{first.agent or 'no-name'}",
-        config=log.EvalConfig(epochs=max(said.repeat for said in episodes) + 1),
+        config=log.EvalConfig(epochs=max(conversation.repeat for conversation in episodes) + 1),
         metadata={"agent": first.agent, "details": first.details},
     )
-    success = fmean(said.record.success for said in episodes)
+    success = fmean(conversation.record.success for conversation in episodes)
     accuracy = log.EvalMetric(name="accuracy", value=success)
     results = log.EvalResults(
         total_samples=len(episodes),
         completed_samples=len(episodes),
         scores=[log.EvalScore(name=SCORER, scorer=SCORER, metrics={"accuracy": accuracy})],
     )
-    samples = [_sample(said, log, model) for said in episodes]
+    samples = [_sample(conversation, log, model) for conversation in episodes]
     path.parent.mkdir(parents=True, exist_ok=True)
     log.write_eval_log(log.EvalLog(status="success", eval=spec, results=results, samples=samples), path, format="eval")
 
 
-def _sample(said: Said, log: Any, model: Any) -> Any:
+def _sample(conversation: Conversation, log: Any, model: Any) -> Any:
     """An episode as a sample; `log` and `model` are Inspect's modules of these names."""
     from inspect_ai.scorer import Score
 
-    record = said.record
-    system = [model.ChatMessageSystem(content=said.instructions)] if said.instructions else []
-    opening = [*system, model.ChatMessageUser(content=said.observations[0])]
+    record = conversation.record
+    system = [model.ChatMessageSystem(content=conversation.instructions)] if conversation.instructions else []
+    opening = [*system, model.ChatMessageUser(content=conversation.observations[0])]
     messages = list(opening)
-    for action, reward, observation in zip(record.actions, record.rewards, said.observations[1:], strict=True):
-        messages.append(model.ChatMessageAssistant(content=action, model=said.agent))
+    for action, reward, observation in zip(record.actions, record.rewards, conversation.observations[1:], strict=True):
+        messages.append(model.ChatMessageAssistant(content=action, model=conversation.agent))
         messages.append(model.ChatMessageUser(content=observation, metadata={"reward": reward}))
     names = ("terminated", "truncated", "stopped", "invalid_actions", "score", "seed", "task_type", "complexity")
     score = Score(
@@ -72,11 +72,11 @@ def _sample(said: Said, log: Any, model: Any) -> Any:
     )
     return log.EvalSample(
         id=record.task,
-        epoch=said.repeat + 1,
+        epoch=conversation.repeat + 1,
         input=opening,
         target="",
         messages=messages,
-        output=model.ModelOutput.from_content(said.agent, record.actions[-1] if record.actions else ""),
+        output=model.ModelOutput.from_content(conversation.agent, record.actions[-1] if record.actions else ""),
         scores={SCORER: score},
         metadata={"turns": record.turns, **{name: getattr(record, name) for name in names}},
         total_time=record.seconds,

@@ -17,7 +17,7 @@ from textagent_gym.leaderboard.entries import Entry
 from textagent_gym.terminal import visible
 
 LONGEST_TEXT = 20_000
-"""Characters of one text that are shown; ten screens of it."""
+"""Characters of one text that are shown: about ten screens."""
 MOST_TURNS = 500
 """Turns of an episode that are shown: ten times the budget of a usual one."""
 MOST_ACTIONS = 300
