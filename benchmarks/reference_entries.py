@@ -27,7 +27,6 @@ AGENTS = {"random": None, "admissible-random": "admissible_actions", "expert": "
 """Agents, and what a world must support so that they can play it."""
 SUITES = (
     "textworld-quick-v1",
-    "textworld-solution-length-v1",
     "alfworld-quick-v1",
     "alfworld-state-size-v1",
     "alfworld-action-size-v1",

@@ -190,4 +190,4 @@ def test_a_result_that_takes_too_long_is_left_out(results: Path, monkeypatch: py
     with pytest.raises(InvalidOptionError, match="takes longer than 1 seconds"):
         check_entry(results / SUITE.name / "oracle", seconds=1)
     monkeypatch.setattr("textagent_gym.leaderboard.entries.verify_result", verify_result)
-    assert check_entry(results / SUITE.name / "oracle", seconds=60).trust == "replayed"
+    assert check_entry(results / SUITE.name / "oracle", seconds=60).trust == ("replayed",)

@@ -20,7 +20,8 @@ from textagent_gym.evaluation.results import IDENTITY, SUMMARY, make_part
 from textagent_gym.registration import world_of
 from textagent_gym.terminal import visible
 
-REPLAYED, NOT_REPLAYABLE = "replayed", "not replayable"
+REPLAYED = "replayed"
+"""Trust in a result whose every action was played again, with the same observations, rewards and endings."""
 LONGEST_NAME = 80
 """Characters of an agent's name that are shown: two lines of a table's cell."""
 _DEEPEST = 4  # Folders between the one that is named and a result: SUITE/AGENT, and two for whoever sorts otherwise.
@@ -37,7 +38,7 @@ class Entry:
         slug: name of the entry in addresses: letters, digits, points, hyphens and underscores.
         folder: folder of the result.
         result: suite, agent and episodes.
-        trust: way in which the result is known to be right.
+        trust: ways in which the result is known to be right, or its agent to be who it is said to be.
         notes: sentences about what a reader should know, such as other versions of packages.
         worlds_of_parts: name of the world of each part, by the part's name.
         densities: reward density of each part, 0 (only success pays) to 1, by its name.
@@ -46,7 +47,7 @@ class Entry:
     slug: str
     folder: Path
     result: Result
-    trust: str
+    trust: tuple[str, ...]
     notes: tuple[str, ...]
     worlds_of_parts: dict[str, str]
     densities: dict[str, float]
@@ -60,6 +61,12 @@ class Entry:
     def agent(self) -> str:
         """Name of the agent, as it may be shown."""
         return shown_name(self.result.agent)
+
+    @property
+    def suite_slug(self) -> str:
+        """Name of the suite in addresses."""
+        name = self.result.suite.name
+        return name if name == _slug(name) else f"{_slug(name)}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
     @property
     def agent_slug(self) -> str:
@@ -166,10 +173,10 @@ def _entry(folder: Path, result: Result, notes: tuple[str, ...]) -> Entry:
     exact = all(not evaluation.spec["nondeterministic"] for evaluation in result.evaluations.values())
     summary = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
     return Entry(
-        slug=f"{result.suite.name}-{_slug(result.agent)}-{summary[:12]}",
+        slug=f"{_slug(result.suite.name)}-{_slug(result.agent)}-{summary[:12]}",
         folder=folder,
         result=result,
-        trust=REPLAYED,
+        trust=(REPLAYED,),
         notes=(*notes, *(() if exact else ("What the agent read may differ from run to run; all else is checked.",))),
         worlds_of_parts=worlds,
         densities=densities,

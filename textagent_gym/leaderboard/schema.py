@@ -24,6 +24,13 @@ def schemas() -> dict[str, dict[str, Any]]:
     suite = {"format": {"const": results.FORMAT}, "suite": {"type": "string"}, "digest": _DIGEST}
     seal = _object("Last line: SHA-256 of all lines before it, with their ends.", {"sha256": _DIGEST})
     numbers = _numbers()
+    summary = {
+        **suite,
+        "agent": {"type": "string"},
+        "all": numbers,
+        "parts": {"type": "object", "additionalProperties": numbers},
+        "files": {"type": "object", "additionalProperties": _DIGEST},
+    }
     return {
         "result.json": _schema(_object("Suite and agent of a result.", {**suite, **agent})),
         "PART.jsonl": _schema(
@@ -44,16 +51,10 @@ def schemas() -> dict[str, dict[str, Any]]:
             }
         ),
         "summary.json": _schema(
-            _object(
-                "The numbers of a result, and the SHA-256 of its other files.",
-                {
-                    **suite,
-                    "agent": {"type": "string"},
-                    "all": numbers,
-                    "parts": {"type": "object", "additionalProperties": numbers},
-                    "files": {"type": "object", "additionalProperties": _DIGEST},
-                },
-            )
+            {
+                **_object("The numbers of a result, and the SHA-256 of its other files.", summary),
+                "additionalProperties": True,  # Further numbers may be written beside these.
+            }
         ),
     }
 

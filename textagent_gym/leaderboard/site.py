@@ -146,7 +146,7 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
     filters = (
         ("suite", list(by_suite)),
         ("world", sorted({world for entry in entries for world in entry.worlds})),
-        ("trust", sorted({entry.trust for entry in entries})),
+        ("trust", sorted({level for entry in entries for level in entry.trust})),
     )
     shown_rows: dict[str, Any] = {"rows": rows, "agents": len(by_agent), "filters": filters}
     pages.write("index.html", "index.html", "index", **shown_rows, left_out=left_out, literature=literature())
@@ -159,8 +159,9 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
     for row in rows:
         pages.write("result.html", f"results/{row.entry.slug}.html", "result", **_result_page(site, row.entry))
         write_data(site, f"results/{row.entry.slug}", _outcomes(site, row.entry))
-    for name, of_suite in by_suite.items():
-        write_data(site, f"comparisons/{name}", comparisons([row.entry for row in of_suite[:MOST_COMPARED]]))
+    for of_suite in by_suite.values():
+        compared = [row.entry for row in of_suite[:MOST_COMPARED]]
+        write_data(site, f"comparisons/{compared[0].suite_slug}", comparisons(compared))
     with as_file(files(__package__) / "static") as static:
         shutil.copytree(static, site, dirs_exist_ok=True)
     write_whole(
@@ -314,7 +315,13 @@ def _outcomes(site: Path, entry: Entry) -> dict[str, Any]:
         ]
         for name, evaluation in entry.result.evaluations.items()
     }
-    return {"slug": entry.slug, "agent": entry.agent, "suite": entry.result.suite.name, "parts": parts}
+    return {
+        "slug": entry.slug,
+        "agent": entry.agent,
+        "suite": entry.result.suite.name,
+        "comparisons": entry.suite_slug,
+        "parts": parts,
+    }
 
 
 def _is_shown(site: Path, entry: Entry, part: str, number: int) -> bool:

@@ -36,7 +36,7 @@ def accept(folder: Path, results: Path, seconds: float = 3600.0) -> Path:
     size = sum(path.lstat().st_size for path in paths)
     if size > LARGEST_SUBMISSION:
         raise InvalidOptionError(f"{folder} has {size} bytes; a submission has at most {LARGEST_SUBMISSION}")
-    (results / suite.name).mkdir(parents=True, exist_ok=True)
+    results.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=results, prefix=".checking-") as checking:  # On the same disk, so that it can be moved.
         copy = Path(checking) / "result"
         copy.mkdir()
@@ -45,10 +45,11 @@ def accept(folder: Path, results: Path, seconds: float = 3600.0) -> Path:
         entry = check_entry(copy, seconds)
         if all(episode.broken for episode in entry.result.episodes):
             raise InvalidOptionError("every episode broke: there is nothing to show")
-        place = results / suite.name / entry.slug.removeprefix(f"{suite.name}-")
+        place = results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
         if place.exists():
             raise InvalidOptionError(f"it is there already: {place}")
         _check_own(entry.result, results)
+        place.parent.mkdir(exist_ok=True)
         return copy.rename(place)
 
 

@@ -84,12 +84,12 @@ def trajectories(entry: Entry, most: int) -> Iterator[tuple[Part, int, dict[str,
         with closing(make_part(part, entry.result.details)) as env:
             for number, record in enumerate(episodes):
                 if not record.broken:
-                    yield part, number, _trajectory(env, record, number // part.episodes)
+                    yield part, number, _trajectory(env, record)
 
 
-def _trajectory(env: gymnasium.Env[str, str], record: EpisodeRecord, index: int) -> dict[str, Any]:
+def _trajectory(env: gymnasium.Env[str, str], record: EpisodeRecord) -> dict[str, Any]:
     agent = _Recorded(env, record.actions[:MOST_TURNS])
-    episode = play_until_whole(env, agent, options={"task_index": index}, seed=record.seed)
+    episode = play_until_whole(env, agent, options={"task": record.task}, seed=record.seed)
     played = [*agent.played, episode.info.get("parsed_action")]
     actions: dict[str, int] = {}
     turns = []

@@ -118,9 +118,8 @@ function startComparison() {
     const suites = [first, second].map((choice) => choice.selectedOptions[0].dataset.suite);
     if (suites[0] !== suites[1]) return void ($("message").textContent = "These are results of different suites.");
     try {
-      const [one, other, pairs] = await Promise.all([
-        load(`results/${first.value}`), load(`results/${second.value}`), load(`comparisons/${suites[0]}`),
-      ]);
+      const [one, other] = await Promise.all([load(`results/${first.value}`), load(`results/${second.value}`)]);
+      const pairs = await load(`comparisons/${one.comparisons}`);
       if (turn !== shows) return;
       $("message").textContent = `${one.agent} (first) and ${other.agent} (second) in ${suites[0]}`;
       showNumbers(pairs, first.value, second.value);
