@@ -315,11 +315,13 @@ def _outcomes(site: Path, entry: Entry) -> dict[str, Any]:
         ]
         for name, evaluation in entry.result.evaluations.items()
     }
+    success = _summary(entry, entry.result.episodes).success
     return {
         "slug": entry.slug,
         "agent": entry.agent,
         "suite": entry.result.suite.name,
         "comparisons": entry.suite_slug,
+        "success": [round(value, 6) for value in (success.mean, success.low, success.high)],
         "parts": parts,
     }
 

@@ -91,8 +91,9 @@ function startFilters() {
 
 // Two agents.
 
-const percent = (share) => `${(100 * share).toFixed(1)}%`;
-const signed = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(1)}`;
+const points = (value) => (100 * value).toFixed(1);
+const share = ([mean, low, high]) => `${points(mean)}% [${points(low)}, ${points(high)}]`;
+const signed = (value) => `${value > 0 ? "+" : ""}${points(value)}`;
 
 function startComparison() {
   const [first, second] = [$("first"), $("second")];
@@ -122,7 +123,7 @@ function startComparison() {
       const pairs = await load(`comparisons/${one.comparisons}`);
       if (turn !== shows) return;
       $("message").textContent = `${one.agent} (first) and ${other.agent} (second) in ${suites[0]}`;
-      showNumbers(pairs, first.value, second.value);
+      showNumbers(pairs, one, other);
       showTasks(one, other);
       $("comparison").hidden = false;
     } catch (error) {
@@ -135,18 +136,15 @@ function startComparison() {
   read();
 }
 
-function showNumbers(pairs, first, second) {
-  const there = pairs[`${first} ${second}`], back = pairs[`${second} ${first}`];
-  const facts = [];
+function showNumbers(pairs, one, other) {
+  const there = pairs[`${one.slug} ${other.slug}`], back = pairs[`${other.slug} ${one.slug}`];
+  const facts = [["success of the first", share(one.success)], ["success of the second", share(other.success)]];
   if (there || back) {
     const p = there ?? back;
-    const [one, other] = there ? [p.first, p.second] : [p.second, p.first];
     const [better, worse] = there ? [p.better, p.worse] : [p.worse, p.better];
     const difference = there ? p.difference : p.difference.map((value) => -value);
     const bounds = [difference[1], difference[2]].sort((a, b) => a - b);
     facts.push(
-      ["success of the first", percent(one)],
-      ["success of the second", percent(other)],
       ["second minus first, in points", `${signed(difference[0])} [${bounds.map(signed).join(", ")}]`],
       ["tasks that the second solves more often", String(better)],
       ["tasks that it solves less often", String(worse)],
@@ -154,7 +152,7 @@ function showNumbers(pairs, first, second) {
     );
     if (p.left_out) facts.push(["tasks left out (all episodes broke)", String(p.left_out)]);
   } else {
-    facts.push(["paired test", first === second ? "the same result" : "not computed for this pair: textagent-gym compare does"]);
+    facts.push(["paired test", one === other ? "the same result" : "not computed for this pair: textagent-gym compare does"]);
   }
   $("numbers").replaceChildren(
     ...facts.map(([name, value]) => element("div", {}, element("dt", { textContent: name }), element("dd", { textContent: value }))),
