@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import leaderboard_site
 from tests.evaluation.results import SUITE
 from tests.leaderboard.results import ATTACK
 from textagent_gym.terminal import visible
@@ -290,3 +291,12 @@ def test_everything_is_reached_by_keyboard_alone(page: Any, site: Path) -> None:
     page.get_by_role("button", name="episodes").focus()
     page.keyboard.press("Enter")
     assert page.locator("th[aria-sort]").inner_text().startswith("episodes")
+
+
+def test_the_benchmark_of_a_large_site_runs(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = results / SUITE.name
+    asked = {"results": 20, "episodes": 30, "repeats": 1, "chromium": CHROMIUM}
+    leaderboard_site.main(leaderboard_site.Settings(entries=entries, **asked))
+    shown = capsys.readouterr().out
+    assert "20 results and 30 episodes" in shown
+    assert "Sorting the table" in shown

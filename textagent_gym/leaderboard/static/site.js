@@ -253,7 +253,7 @@ function showEpisode(episode, result, slug, part, number) {
   };
   neighbour("earlier", -1);
   neighbour("later", 1);
-  const keys = { ArrowLeft: "back", ArrowRight: "next", Home: "start", End: "end", k: "back", j: "next", n: "later", p: "earlier" };
+  const keys = { ArrowLeft: "back", ArrowRight: "next", Home: "start", End: "end", n: "later", p: "earlier" };
   document.addEventListener("keydown", (event) => {
     const id = Object.hasOwn(keys, event.key) ? keys[event.key] : null;
     if (!id || event.ctrlKey || event.metaKey || event.altKey || event.target === $("slider")) return;
