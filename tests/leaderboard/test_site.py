@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from tests.leaderboard.results import ATTACK, NAME
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import compare, load_result, verify_result
 from textagent_gym.leaderboard import build, check_entry, find_results
-from textagent_gym.leaderboard.site import MARKER, comparisons
+from textagent_gym.leaderboard.site import MARKER, comparisons, write_pages
 from textagent_gym.leaderboard.trajectories import LONGEST_TEXT, bounded
 from textagent_gym.terminal import visible
 
@@ -142,6 +144,38 @@ def test_links_lead_to_pages_that_are_there(site: Path) -> None:
             address, _, query = link.partition("#")[0].partition("?e=")
             assert (path.parent / address).is_file(), (path, link)
             assert not query or (site / "data" / "episodes" / f"{query}.js").is_file(), (path, link)
+
+
+def test_agents_of_one_name_with_other_details_are_told_apart(results: Path, tmp_path: Path) -> None:
+    entry = check_entry(results / SUITE.name / "oracle")
+    twin = replace(entry, slug="twin", result=replace(entry.result, details={"temperature": 0.5}))
+    write_pages(tmp_path, [entry, twin], [], "Two")
+    page = Tags((tmp_path / "index.html").read_text())
+    for each in (entry, twin):
+        assert f"oracle ({each.agent_slug[-8:]})" in page.text
+        assert (tmp_path / "agents" / f"{each.agent_slug}.html").is_file()
+    assert entry.agent_slug != twin.agent_slug
+
+
+def test_a_suite_of_any_name_has_an_address_of_its_own(results: Path, tmp_path: Path) -> None:
+    entry = check_entry(results / SUITE.name / "oracle")
+    names = [f"{SUITE.name}@{digit * 64}:{digit * 32}" for digit in "12"]
+    strange = [
+        replace(entry, slug=f"s{n}", result=replace(entry.result, suite=replace(SUITE, name=name)))
+        for n, name in enumerate(names)
+    ]
+    assert strange[0].suite_slug != strange[1].suite_slug
+    assert all(re.fullmatch(r"[a-z0-9-]{1,60}", each.suite_slug) for each in strange)
+    write_pages(tmp_path, strange, [], "Strange")
+    assert {path.stem for path in (tmp_path / "data" / "comparisons").iterdir()} == {e.suite_slug for e in strange}
+
+
+def test_the_same_result_is_shown_once(results: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(results / SUITE.name / "oracle", tmp_path / "results" / name)
+    entries, left_out = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert len(entries) == 1
+    assert "it is the same as" in left_out[0].reasons[0]
 
 
 def test_long_texts_are_cut_and_say_so() -> None:

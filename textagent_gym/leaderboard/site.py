@@ -49,12 +49,14 @@ class Row:
     """A line of the table of results.
 
     Attributes:
+        name: name of the agent; with the end of its address where agents with other details have the same name.
         entry: result.
         summary: numbers of all its episodes.
         excess: turns over optimal turns of solved episodes.
         tokens: tokens per episode.
     """
 
+    name: str
     entry: Entry
     summary: Summary
     excess: Interval | None
@@ -101,8 +103,9 @@ def build(
                 entry = check_entry(folder, seconds)
                 if all(episode.broken for episode in entry.result.episodes):
                     raise InvalidOptionError("every episode broke")
-                if any(entry.slug == other.slug for other in entries):
-                    raise InvalidOptionError("it is there twice")
+                twins = [other.folder for other in entries if other.slug == entry.slug]
+                if twins:
+                    raise InvalidOptionError(shown(f"it is the same as {twins[0]}"))
             except InvalidOptionError as error:
                 left_out.append(LeftOut(name, (str(error),)))
                 continue
@@ -136,7 +139,10 @@ def write_trajectories(site: Path, entry: Entry, most: int) -> None:
 def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut], title: str) -> None:
     """Write everything but the episodes; which of these can be stepped through is seen from their files."""
     pages = _Pages(site, title)
-    rows = [_row(entry) for entry in entries]
+    namesakes: dict[str, set[str]] = {}
+    for entry in entries:
+        namesakes.setdefault(entry.agent, set()).add(entry.agent_slug)
+    rows = [_row(entry, unique=len(namesakes[entry.agent]) == 1) for entry in entries]
     rows.sort(key=lambda row: (row.entry.result.suite.name, -row.summary.success.mean, row.entry.agent))
     by_suite: dict[str, list[Row]] = {}
     by_agent: dict[str, list[Row]] = {}
@@ -151,8 +157,7 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
     shown_rows: dict[str, Any] = {"rows": rows, "agents": len(by_agent), "filters": filters}
     pages.write("index.html", "index.html", "index", **shown_rows, left_out=left_out, literature=literature())
     pages.write("about.html", "about.html", "about", left_out=left_out, version=version("textagent-gym"))
-    suites = [(name, [row.entry for row in of_suite]) for name, of_suite in by_suite.items()]
-    pages.write("compare.html", "compare.html", "compare", suites=suites)
+    pages.write("compare.html", "compare.html", "compare", suites=list(by_suite.items()))
     pages.write("episode.html", "episode.html", "episode")
     for slug, of_agent in by_agent.items():
         pages.write("agent.html", f"agents/{slug}.html", "agent", **_agent_page(of_agent))
@@ -235,9 +240,10 @@ class _Pages:
         write_whole(self._site / path, self._environment.get_template(template).render(values, root=root, page=page))
 
 
-def _row(entry: Entry) -> Row:
+def _row(entry: Entry, *, unique: bool) -> Row:
     episodes = entry.result.episodes
-    return Row(entry, _summary(entry, episodes), excess_turns(episodes), tokens_per_episode(episodes))
+    name = entry.agent if unique else f"{entry.agent} ({entry.agent_slug[-8:]})"
+    return Row(name, entry, _summary(entry, episodes), excess_turns(episodes), tokens_per_episode(episodes))
 
 
 def _summary(entry: Entry, episodes: Sequence[EpisodeRecord]) -> Summary:

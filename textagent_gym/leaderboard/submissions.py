@@ -42,7 +42,10 @@ def accept(folder: Path, results: Path, seconds: float = 3600.0) -> Path:
         copy.mkdir()
         for path in paths:
             shutil.copyfile(path, copy / path.name, follow_symlinks=False)
-        entry = check_entry(copy, seconds)
+        try:
+            entry = check_entry(copy, seconds)
+        except InvalidOptionError as error:
+            raise InvalidOptionError(str(error).replace(str(copy), str(folder))) from error
         if all(episode.broken for episode in entry.result.episodes):
             raise InvalidOptionError("every episode broke: there is nothing to show")
         place = results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
