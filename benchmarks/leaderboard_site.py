@@ -23,6 +23,7 @@ from benchmarks.reference_entries import ENTRIES
 from textagent_gym.leaderboard import Entry, check_entry, find_results
 from textagent_gym.leaderboard.site import write_pages, write_trajectories
 
+_PAINTS = "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)"  # Milliseconds.
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
 
@@ -73,8 +74,9 @@ def first_paint(address: str, settings: Settings) -> list[float]:
             browser = engine.chromium.launch(executable_path=settings.chromium, args=list(ARGUMENTS))
             page = browser.new_page()
             page.goto(address)
-            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
-            times.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000)
+            while not (paints := page.evaluate(_PAINTS)):
+                time.sleep(0.05)
+            times.append(paints[0] / 1000)
             browser.close()
     return times
 

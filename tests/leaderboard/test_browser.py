@@ -173,11 +173,11 @@ def test_two_agents_stand_side_by_side(page: Any, site: Path) -> None:
     assert 0 < differing < SUITE.episodes
     page.get_by_label("first").select_option(slug(site, "oracle"))
     page.get_by_label("second").select_option(slug(site, "admissible-random"))
-    page.wait_for_function("document.querySelector('#message').textContent.startsWith('oracle (first)')")
+    page.locator("#message", has_text="oracle (first)").wait_for()
     back = page.locator("#numbers dd").nth(2).inner_text()
     assert back.startswith(f"-{second - first:.1f} [-")
     page.get_by_label("second").select_option(slug(site, "oracle"))
-    page.wait_for_function("document.querySelector('#numbers').textContent.includes('the same result')")
+    page.locator("#numbers", has_text="the same result").wait_for()
     page.get_by_label("only tasks on which they differ").uncheck()
     page.locator("#tasks tbody tr:visible a").first.click()
     page.locator("#turn").wait_for()
