@@ -29,6 +29,8 @@ def test_the_wheel_holds_the_packages_and_the_start_up_file(wheels: list[Path]) 
     names = zipfile.ZipFile(next(w for w in wheels if "textagent" in w.name)).namelist()
     assert {"textagent_gym/py.typed", "textagent_gym_autoload.pth", "_textagent_gym_autoload.py"} <= set(names)
     assert "baselines/recipes/textworld/grpo.yaml" in names
+    leaderboard = ("templates/base.html", "static/site.css", "static/site.js", "literature.json")
+    assert {f"textagent_gym/leaderboard/{name}" for name in leaderboard} <= set(names)
     assert not any(name.startswith("tests/") for name in names)
 
 

@@ -26,7 +26,10 @@ SMALL = "TextWorld-w2-o3-q4"
 def test_help_and_list_name_everything() -> None:
     assert all(
         name in run("--help").stdout
-        for name in ("list", "info", "play", "demos", "eval", "suites", "verify", "compare", "cache")
+        for name in (
+            *("list", "info", "play", "demos", "eval", "suites", "verify", "compare", "leaderboard", "trajectories"),
+            "cache",
+        )
     )
     assert "textagent/TextWorld-w8-o12-q12-v0" in run("list").stdout
 
@@ -36,7 +39,11 @@ def test_help_names_the_option_that_prints_the_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["play", "eval", "suites", "compare", "demos", "export", "verify", "cache", "data", "swe"]
+    "command",
+    [
+        *("play", "eval", "suites", "compare", "demos", "export", "verify", "cache", "data", "swe"),
+        *("leaderboard", "trajectories"),
+    ],
 )
 def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> None:
     text = run(command, "--help").stdout

@@ -15,11 +15,13 @@ from textagent_gym.cli.demos import Demos
 from textagent_gym.cli.eval import Eval
 from textagent_gym.cli.export import Export
 from textagent_gym.cli.info import Info
+from textagent_gym.cli.leaderboard import Leaderboard
 from textagent_gym.cli.list import List
 from textagent_gym.cli.play import Play
 from textagent_gym.cli.subcommand import subcommand
 from textagent_gym.cli.suites import Suites
 from textagent_gym.cli.swe import Swe
+from textagent_gym.cli.trajectories import Trajectories
 from textagent_gym.cli.verify import Verify
 
 _DESCRIPTION = """Text environments with measured difficulty for language agents.
@@ -35,6 +37,8 @@ Command = (
     | Annotated[Suites, subcommand("suites", Suites)]
     | Annotated[Verify, subcommand("verify", Verify)]
     | Annotated[Compare, subcommand("compare", Compare)]
+    | Annotated[Leaderboard, subcommand("leaderboard", Leaderboard)]
+    | Annotated[Trajectories, subcommand("trajectories", Trajectories)]
     | Annotated[Export, subcommand("export", Export)]
     | Annotated[Swe, subcommand("swe", Swe)]
     | Annotated[Data, subcommand("data", Data)]

@@ -1,0 +1,302 @@
+"""The site in a real browser: clicks, keys, sorting, filters, what a screen reader is told, and attacks.
+
+Pages are opened as files, so they have neither a server nor a network.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import leaderboard_site
+from tests.evaluation.results import SUITE
+from tests.leaderboard.results import ATTACK
+from textagent_gym.terminal import visible
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs: pip install playwright")
+
+CHROMIUM = os.environ.get("TEXTAGENT_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs a Chromium: apt-get install chromium"),
+    pytest.mark.slow,
+]
+PART = SUITE.parts[0].name
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as engine:
+        opened = engine.chromium.launch(executable_path=CHROMIUM, headless=True, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page that fails the test for every error on its console, and every request for something else than a file."""
+    context = browser.new_context()
+    opened = context.new_page()
+    wrong: list[str] = []
+    opened.on("console", lambda message: wrong.append(message.text) if message.type in {"error", "warning"} else None)
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on("request", lambda request: None if request.url.startswith("file:") else wrong.append(request.url))
+    yield opened
+    context.close()
+    assert not wrong
+
+
+def address(site: Path, name: str) -> str:
+    return f"{site.as_uri()}/{name}"
+
+
+def slug(site: Path, agent: str) -> str:
+    return next(path.stem for path in (site / "results").glob("*.html") if agent in path.stem)
+
+
+def episode(site: Path, agent: str, number: int = 0, turn: str = "") -> str:
+    return address(site, f"episode.html?e={slug(site, agent)}/{PART}/{number}{turn}")
+
+
+def agents(page: Any) -> list[str]:
+    return [text for text in page.locator("#results tbody tr:visible th").all_inner_texts() if text]
+
+
+def test_a_click_on_a_column_sorts_by_its_numbers(page: Any, site: Path) -> None:
+    page.goto(address(site, "index.html"))
+    for name, column in (("success", 1), ("turns / optimum", 4), ("episodes", 6)):
+        for direction in ("descending", "ascending"):
+            page.get_by_role("button", name=name, exact=True).click()
+            assert page.locator("th[aria-sort]").get_attribute("aria-sort") == direction
+            cells = page.locator(f"#results tbody tr > :nth-child({column + 1})").all()
+            values = [cell.get_attribute("data-value") for cell in cells]
+            numbers = [float(value) for value in values if value]
+            assert numbers == sorted(numbers, reverse=direction == "descending"), name
+            assert values == [value for value in values if value] + [value for value in values if not value]
+
+
+def test_filters_hide_rows_and_say_how_many_are_left(page: Any, site: Path) -> None:
+    page.goto(address(site, "index.html"))
+    assert len(agents(page)) == 3
+    page.get_by_label("agent").fill("RACL")
+    assert agents(page) == ["oracle"]
+    assert page.get_by_role("status").inner_text() == "1 of 3 results"
+    page.get_by_label("agent").fill("nobody")
+    assert agents(page) == []
+    page.get_by_label("agent").fill("")
+    page.get_by_label("suite").select_option(SUITE.name)
+    assert len(agents(page)) == 3
+
+
+def test_the_viewer_steps_by_clicks_and_keys_and_its_address_names_the_turn(page: Any, site: Path) -> None:
+    page.goto(episode(site, "admissible-random"))
+    position = page.locator("#position")
+    total = page.locator("#turns li").count() - 1
+    assert position.inner_text() == f"turn 1 of {total}"
+    assert page.get_by_role("button", name="Previous turn").is_disabled()
+    page.get_by_role("button", name="Next turn").click()
+    page.keyboard.press("ArrowRight")
+    assert position.inner_text() == f"turn 3 of {total}"
+    assert page.url.endswith("#turn=3")
+    page.keyboard.press("ArrowLeft")
+    assert page.url.endswith("#turn=2")
+    page.keyboard.press("End")
+    assert position.inner_text() == f"end, after {total}"
+    page.keyboard.press("Home")
+    assert position.inner_text() == f"turn 1 of {total}"
+    page.locator("#turns a").nth(4).click()
+    assert page.url.endswith("#turn=5")
+    page.get_by_label("Turn", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    assert position.inner_text() == f"turn 6 of {total}"
+
+
+def test_a_deep_link_opens_its_turn_and_a_wrong_one_the_nearest(page: Any, site: Path) -> None:
+    page.goto(episode(site, "admissible-random", 0, "#turn=3"))
+    assert page.locator("#position").inner_text().startswith("turn 3 of")
+    page.goto("about:blank")
+    page.goto(episode(site, "admissible-random", 0, "#turn=999"))
+    assert page.locator("#position").inner_text().startswith("end")
+    page.goto("about:blank")
+    page.goto(episode(site, "admissible-random", 0, "#turn=<script>"))
+    assert page.locator("#position").inner_text().startswith("turn 1 of")
+
+
+def test_the_viewer_shows_what_was_read_answered_and_possible(page: Any, site: Path) -> None:
+    page.goto(episode(site, "oracle"))
+    shown = page.locator("#turn").inner_text()
+    for heading in ("What the agent read", "What it answered", "What the oracle would have done", "Admissible actions"):
+        assert heading in shown
+    both = page.locator(".choices .chosen.oracle")
+    assert both.count() == 1
+    assert both.inner_text() == page.locator(".answer").inner_text()
+    page.keyboard.press("n")
+    page.wait_for_url(f"**/{PART}/1")
+    assert page.locator("#later").is_visible()
+
+
+@pytest.mark.parametrize("wrong", ["", "nothing", "../../../etc/passwd", f"x/{PART}/0", "a/../b/0"])
+def test_an_episode_that_is_not_there_is_said_to_be_missing(browser: Any, site: Path, wrong: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address(site, f"episode.html?e={wrong}"))
+    assert "cannot be shown" in page.get_by_role("alert").inner_text()
+    assert all(url.startswith(site.as_uri()) and ".." not in url.partition("?")[0] for url in asked)
+    context.close()
+
+
+def test_two_agents_stand_side_by_side(page: Any, site: Path) -> None:
+    page.goto(address(site, "compare.html"))
+    page.get_by_label("first").select_option(slug(site, "admissible-random"))
+    page.get_by_label("second").select_option(slug(site, "oracle"))
+    page.locator("#tasks").wait_for()
+    names, values = (page.locator(f"#numbers {kind}").all_inner_texts() for kind in ("dt", "dd"))
+    numbers = dict(zip(names, values, strict=True))
+    assert numbers["success of the second"].startswith("100.0% [")
+    first, second = (float(numbers[f"success of the {name}"].partition("%")[0]) for name in ("first", "second"))
+    forth = numbers["second minus first, in points"]
+    assert forth.startswith(f"+{second - first:.1f} [")
+    rows = page.locator("#tasks tbody tr")
+    assert rows.count() == SUITE.episodes
+    page.get_by_label("only tasks on which they differ").check()
+    differing = page.locator("#tasks tbody tr:visible").count()
+    assert 0 < differing < SUITE.episodes
+    page.get_by_label("first").select_option(slug(site, "oracle"))
+    page.get_by_label("second").select_option(slug(site, "admissible-random"))
+    page.locator("#message", has_text="oracle (first)").wait_for()
+    back = page.locator("#numbers dd").nth(2).inner_text()
+    assert back.startswith(f"-{second - first:.1f} [-")
+    page.get_by_label("second").select_option(slug(site, "oracle"))
+    page.locator("#numbers", has_text="the same result").wait_for()
+    page.get_by_label("only tasks on which they differ").uncheck()
+    page.locator("#tasks tbody tr:visible a").first.click()
+    page.locator("#turn").wait_for()
+
+
+def test_an_attackers_words_are_words(page: Any, site: Path) -> None:
+    """The test of `page` fails, too, for anything that is refused by the policy: nothing even tries."""
+    for name in ("index.html", "about.html", f"results/{slug(site, 'bold')}.html"):
+        page.goto(address(site, name))
+        assert page.title() not in {"taken", "1"}
+        assert page.locator("main img, main b, body script").count() == 0
+    page.locator("#episodes a").first.click()
+    page.locator("#turn .answer").wait_for()
+    assert page.locator("#turn .answer").first.text_content() == visible(ATTACK)
+    assert "taken" not in page.title()
+    assert page.evaluate("({}).polluted") is None
+    assert page.evaluate("Object.keys(window).includes('onerror') && window.onerror") in (False, None)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_pages_fit_the_screen(browser: Any, site: Path, scheme: str, width: int) -> None:
+    """Only tables scroll to the side, within themselves."""
+    context = browser.new_context(viewport={"width": width, "height": 740}, color_scheme=scheme)
+    page = context.new_page()
+    random = slug(site, "admissible-random")
+    names = ["index.html", "about.html", f"compare.html#first={random}&second={random}", f"results/{random}.html"]
+    names += [f"agents/{path.name}" for path in (site / "agents").iterdir()]
+    names += [f"episode.html?e={random}/{PART}/0", f"episode.html?e={slug(site, 'bold')}/{PART}/0"]
+    for name in names:
+        page.goto("about:blank")
+        page.goto(address(site, name))
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 28)"
+    assert dark == (scheme == "dark")
+    context.close()
+
+
+def test_text_has_the_contrast_that_wcag_asks_for(browser: Any, site: Path) -> None:
+    """4.5 to 1 for text (WCAG 2.2, 1.4.3), for the colours of both schemes."""
+    for scheme in ("light", "dark"):
+        context = browser.new_context(color_scheme=scheme)
+        page = context.new_page()
+        page.goto(address(site, "index.html"))
+        colours = page.evaluate(
+            """() => { const style = getComputedStyle(document.documentElement);
+            return Object.fromEntries(["ground", "raised", "text", "quiet", "link", "good", "bad"].map(
+              name => [name, style.getPropertyValue("--" + name).trim()])); }"""
+        )
+        for ground in ("ground", "raised"):
+            for name in ("text", "quiet", "link", "good", "bad"):
+                assert contrast(colours[name], colours[ground]) >= 4.5, (scheme, name, ground)
+        context.close()
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours: WCAG 2.2, "relative luminance"."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    bright, dim = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+def test_a_screen_reader_is_told_what_is_there(page: Any, site: Path) -> None:
+    page.goto(address(site, "index.html"))
+    tree = page.locator("body").aria_snapshot()
+    for line in (
+        "- banner:",
+        '- navigation "Pages":',
+        "- main:",
+        '- region "Table of results"',
+        "- columnheader",
+        "- status",
+    ):
+        assert line in tree, line
+    for role, name in (("combobox", "suite"), ("combobox", "world"), ("combobox", "trust"), ("searchbox", "agent")):
+        assert f'{role} "{name}"' in tree
+    page.get_by_role("button", name="success", exact=True).click()
+    assert page.get_by_role("columnheader", name="success", exact=True).first.get_attribute("aria-sort") == "descending"
+    page.goto(episode(site, "oracle"))
+    page.locator("#turn").wait_for(state="visible")
+    tree = page.locator("body").aria_snapshot()
+    for line in ('button "Next turn"', 'slider "Turn"', 'list "Turns"', 'region "This turn"', "heading"):
+        assert line in tree, line
+    for name in ("index.html", f"results/{slug(site, 'oracle')}.html", "compare.html", "about.html", "episode.html"):
+        page.goto(address(site, name))
+        unnamed = page.evaluate(
+            """() => [...document.querySelectorAll("button, a[href], input, select")].filter(
+              e => !(e.textContent.trim() || e.ariaLabel || e.labels?.length)).map(e => e.outerHTML)"""
+        )
+        assert not unnamed, name
+        assert page.locator("h1").count() == 1
+
+
+def test_everything_is_reached_by_keyboard_alone(page: Any, site: Path) -> None:
+    page.goto(address(site, "index.html"))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    seen = set()
+    for _ in range(40):
+        seen.add(page.evaluate("document.activeElement.closest('[data-filter], .sort, .scroll, a')?.className ?? ''"))
+        page.keyboard.press("Tab")
+    assert {"sort", "scroll"} <= seen
+    page.get_by_role("button", name="episodes").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("th[aria-sort]").inner_text().startswith("episodes")
+
+
+def test_the_benchmark_of_a_large_site_runs(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = results / SUITE.name
+    asked = {"results": 20, "episodes": 30, "repeats": 1, "chromium": CHROMIUM}
+    leaderboard_site.main(leaderboard_site.Settings(entries=entries, **asked))
+    shown = capsys.readouterr().out
+    assert "20 results and 30 episodes" in shown
+    assert "Sorting the table" in shown

@@ -1,0 +1,70 @@
+"""Success over the axes of difficulty."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textagent_gym.evaluation import EpisodeRecord, wilson_interval
+from textagent_gym.leaderboard.charts import bins, curve, excess_turns, heat_map, tokens_per_episode
+
+WON = EpisodeRecord("t", 0, ("a", "b"), (0.0, 1.0), True, True, False)
+
+
+def played(number: int, length: int, size: int, success: bool) -> EpisodeRecord:
+    measured = {"solution_length": length, "state_size": size, "action_size": None}
+    return replace(WON, task=f"task {number}", success=success, complexity=measured, tokens=10)
+
+
+@given(st.lists(st.integers(0, 30), min_size=1), st.integers(1, 6))
+def test_every_value_is_in_exactly_one_bin(values: list[int], most: int) -> None:
+    result = bins(values, most)
+    assert len(result) <= most
+    assert all(sum(value in each for each in result) == 1 for value in values)
+
+
+def test_a_curve_has_the_successes_of_each_value_with_their_intervals() -> None:
+    episodes = [played(n, length=2 + n % 2, size=5, success=n % 2 == 0) for n in range(10)]
+    points = curve(episodes, "solution_length")
+    assert [(point.label, point.success, point.episodes) for point in points] == [
+        ("2", wilson_interval(5, 5), 5),
+        ("3", wilson_interval(0, 5), 5),
+    ]
+
+
+def test_what_does_not_differ_or_is_unknown_has_no_curve() -> None:
+    episodes = [played(n, length=n, size=5, success=True) for n in range(10)]
+    assert curve(episodes, "state_size") == []
+    assert curve(episodes, "action_size") == []
+    assert heat_map(episodes, "solution_length", "state_size") is None
+
+
+def test_a_heat_map_counts_every_episode_once() -> None:
+    episodes = [played(n, length=n % 3 + 1, size=n % 2, success=n % 3 == 0) for n in range(12)]
+    chart = heat_map(episodes, "solution_length", "state_size")
+    assert chart is not None
+    cells = [cell for _, row in chart.rows for cell in row if cell is not None]
+    assert sum(cell.episodes for cell in cells) == 12
+    assert [cell.success.mean for cell in cells] == [1.0, 0.0, 0.0] * 2
+
+
+def test_broken_episodes_count_nowhere() -> None:
+    broken = replace(played(0, 2, 2, False), broken="gone")
+    assert excess_turns([broken]) is None
+    assert curve([broken, broken], "solution_length") == []
+
+
+def test_turns_over_optimum_are_those_of_solved_tasks() -> None:
+    episodes = [played(0, 1, 1, True), played(1, 2, 1, True), played(2, 1, 1, False)]
+    ratio = excess_turns(episodes)
+    assert ratio is not None
+    assert ratio.mean == 1.5
+
+
+def test_tokens_are_shown_where_all_were_counted() -> None:
+    tokens = tokens_per_episode([played(0, 1, 1, True)] * 2)
+    assert tokens is not None
+    assert tokens.mean == 10
+    assert tokens_per_episode([played(0, 1, 1, True), WON]) is None

@@ -1,0 +1,87 @@
+"""Trajectories in other tools' formats, read by these tools' own readers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import run
+from tests.evaluation.results import SUITE, paths, read, write
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import load_result
+from textagent_gym.leaderboard.atif import atif
+from textagent_gym.leaderboard.conversations import read_conversations
+from textagent_gym.leaderboard.inspect_logs import write_inspect_log
+
+NAMES = ("oracle", "admissible-random", "attacking")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_atif_documents_are_read_by_the_formats_own_package(results: Path, name: str) -> None:
+    reader = pytest.importorskip("atif", reason="needs: pip install atif")
+    folder = results / SUITE.name / name
+    episodes = load_result(folder).episodes
+    documents = [atif(conversation) for conversation in read_conversations(folder)]
+    assert len(documents) == len(episodes)
+    for document, record in zip(documents, episodes, strict=True):
+        trajectory = reader.Trajectory.model_validate_json(json.dumps(document))
+        assert trajectory.schema_version == "ATIF-v1.7"
+        acted = [step for step in trajectory.steps if step.source == "agent"]
+        assert [step.message for step in acted] == [text.replace("\ud800", "\ufffd") for text in record.actions]
+        assert tuple(step.extra["reward"] for step in acted) == record.rewards
+        assert trajectory.final_metrics.extra["return"] == record.total_reward
+        assert trajectory.final_metrics.extra["success"] is record.success
+        assert acted[-1].observation.results[0].content == last_words(folder, document["trajectory_id"])
+    assert len({document["trajectory_id"] for document in documents}) == len(documents)
+
+
+def last_words(folder: Path, name: str) -> str:
+    return next(conversation.observations[-1] for conversation in read_conversations(folder) if conversation.id == name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inspect_reads_its_logs(results: Path, name: str, tmp_path: Path) -> None:
+    log = pytest.importorskip("inspect_ai.log", reason='needs: pip install "textagent-gym[inspect]"')
+    folder = results / SUITE.name / name
+    part = SUITE.parts[0]
+    episodes = [conversation for conversation in read_conversations(folder) if conversation.part == part.name]
+    write_inspect_log(tmp_path / "part.eval", episodes)
+    there = log.read_eval_log(str(tmp_path / "part.eval"))
+    records = load_result(folder).evaluations[part.name].episodes
+    assert there.status == "success"
+    assert there.eval.config.epochs == part.episodes
+    found = {(sample.id, sample.epoch): sample for sample in there.samples}
+    assert len(found) == len(records)
+    for number, record in enumerate(records):
+        sample = found[record.task, number % part.episodes + 1]
+        answers = [message.text for message in sample.messages if message.role == "assistant"]
+        assert answers == [text.replace("\ud800", "\\ud800") for text in record.actions]  # As Inspect writes it.
+        rewards = [m.metadata["reward"] for m in sample.messages if m.role == "user" and m.metadata]
+        assert tuple(rewards) == record.rewards
+        assert sample.scores["textagent_gym"].value == int(record.success)
+    share = sum(record.success for record in records) / len(records)
+    assert there.results.scores[0].metrics["accuracy"].value == pytest.approx(share)
+
+
+def test_a_conversation_of_something_else_is_refused(results: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = Path(shutil.copytree(results / SUITE.name / "oracle", tmp_path / "oracle"))
+    _, conversations = paths(folder)
+    write(conversations, read(conversations)[::-1])
+    with pytest.raises(InvalidOptionError, match="line 1 does not say what was played"):
+        list(read_conversations(folder))
+    write(conversations, [7])
+    with pytest.raises(InvalidOptionError, match="line 1 is no conversation"):
+        list(read_conversations(folder))
+
+
+def test_the_command_never_overwrites(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    oracle = str(results / SUITE.name / "oracle")
+    done = run("trajectories", oracle, "--format", "atif", "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "is not overwritten" in " ".join(done.stderr.split())

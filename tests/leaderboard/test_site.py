@@ -1,0 +1,227 @@
+"""The site: what it shows, what it leaves out, and what a stranger's text cannot do in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.evaluation.results import SUITE
+from tests.leaderboard.results import ATTACK, NAME
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import compare, load_result, verify_result
+from textagent_gym.leaderboard import build, check_entry, find_results
+from textagent_gym.leaderboard.site import MARKER, comparisons, write_pages
+from textagent_gym.leaderboard.trajectories import LONGEST_TEXT, bounded
+from textagent_gym.terminal import visible
+
+HANDLER = re.compile(r"on[a-z]+")
+
+
+class Tags(HTMLParser):
+    """Every tag of a page with its attributes, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def pages(site: Path) -> list[tuple[Path, Tags]]:
+    return [(path, Tags(path.read_text(encoding="utf-8"))) for path in sorted(site.rglob("*.html"))]
+
+
+def data(path: Path) -> object:
+    """What a script of data hands to the page."""
+    match = re.fullmatch(r'textagent\.receive\("([^"]+)", (".*")\);\n', path.read_text(encoding="ascii"), re.S)
+    assert match
+    assert path.as_posix().endswith(f"data/{match[1]}.js")
+    return json.loads(json.loads(match[2]))
+
+
+def test_a_result_that_is_not_right_is_left_out_with_the_reason(results: Path, tmp_path: Path) -> None:
+    (results / "empty").mkdir(exist_ok=True)
+    entries, left_out = build(results, tmp_path / "site", episodes=0)
+    assert [entry.result.agent for entry in entries] == ["admissible-random", NAME, "oracle"]
+    assert [each.folder for each in left_out] == ["liar"]
+    assert "success is False, and True is recorded" in left_out[0].reasons[0]
+    assert "success is False" in Tags((tmp_path / "site" / "about.html").read_text()).text
+    assert "liar" not in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_a_success_is_never_shown_without_its_interval(site: Path) -> None:
+    page = (site / "index.html").read_text()
+    table = page[page.index('id="results"') :]
+    shares = re.findall(r'class="success">([\d.]+%) <small>(.*?)</small>', table)
+    assert len(shares) == 3
+    assert all(re.fullmatch(r"\[[\d.]+, [\d.]+\]", bounds) for _, bounds in shares)
+
+
+def test_numbers_are_those_of_the_result(site: Path, results: Path) -> None:
+    from textagent_gym.evaluation import summarize
+
+    result = load_result(results / SUITE.name / "admissible-random")
+    success = summarize(result.episodes).success
+    shown = f"{100 * success.mean:.1f}% <small>[{100 * success.low:.1f}, {100 * success.high:.1f}]</small>"
+    assert shown in (site / "index.html").read_text()
+
+
+def test_the_paired_test_is_that_of_compare(results: Path) -> None:
+    first, second = (check_entry(results / SUITE.name / name) for name in ("admissible-random", "oracle"))
+    (pair,) = comparisons([first, second]).values()
+    expected = compare(
+        *({name: part.episodes for name, part in entry.result.evaluations.items()} for entry in (first, second))
+    )
+    assert (pair["better"], pair["worse"]) == (expected.better, expected.worse)
+    assert pair["p_value"] == pytest.approx(expected.p_value, abs=1e-6)
+
+
+def test_pages_run_only_the_sites_own_script(site: Path) -> None:
+    for path, page in pages(site):
+        policies = [a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"]
+        assert len(policies) == 1
+        assert "default-src 'none'; script-src 'self'; style-src 'self'" in str(policies[0])
+        root = "../" * (len(path.relative_to(site).parts) - 1)
+        assert [a.get("src") for tag, a in page.tags if tag == "script"] == [f"{root}site.js"], path
+        for tag, attributes in page.tags:
+            assert tag not in {"img", "style", "iframe", "object", "embed", "base", "b", "i"}, path
+            assert not any(HANDLER.fullmatch(name) or name == "style" for name in attributes), path
+            link = attributes.get("href") or ""
+            assert "://" not in link or link.startswith(("https://arxiv.org/", "https://github.com/")), path
+
+
+def test_what_an_attacker_wrote_is_there_as_text(site: Path) -> None:
+    index = Tags((site / "index.html").read_text(encoding="utf-8"))
+    assert '<b>bold</b>"><svg onload=' in index.text
+    assert not any("\x1b" in page.text or "\u202e" in page.text for _, page in pages(site))
+    (folder,) = (site / "data" / "episodes").glob("*bold*")
+    episode = data(folder / SUITE.parts[0].name / "0.js")
+    assert isinstance(episode, dict)
+    assert episode["turns"][0]["answer"] == visible(ATTACK)
+
+
+def test_data_cannot_end_the_script_that_holds_them(site: Path) -> None:
+    for path in (site / "data").rglob("*.js"):
+        text = path.read_text(encoding="ascii")
+        assert "<" not in text
+        assert text.count("\n") == 1
+        data(path)
+
+
+def test_an_episode_shows_what_the_world_knew(site: Path, results: Path) -> None:
+    """The oracle's own episodes: the oracle's next action is what was played, and the plan gets shorter."""
+    (folder,) = (site / "data" / "episodes").glob("*-oracle-*")
+    episode = data(folder / SUITE.parts[0].name / "0.js")
+    assert isinstance(episode, dict)
+    record = load_result(results / SUITE.name / "oracle").episodes[0]
+    assert [turn["answer"] for turn in episode["turns"]] == list(record.actions)
+    assert [turn["oracle"] for turn in episode["turns"]] == list(record.actions)
+    assert [turn["left"] for turn in episode["turns"]] == list(range(record.turns, 0, -1))
+    for turn in episode["turns"]:
+        assert turn["answer"] in [episode["actions"][index] for index in turn["admissible"]]
+        assert turn["number"] == len(turn["admissible"])
+    assert episode["turns"][-1]["reward"] == record.rewards[-1]
+
+
+def test_links_lead_to_pages_that_are_there(site: Path) -> None:
+    for path, page in pages(site):
+        for tag, attributes in page.tags:
+            link = attributes.get("href") or "#"  # The viewer's own script fills in the others.
+            if tag != "a" or "://" in link or link.startswith("#"):
+                continue
+            address, _, query = link.partition("#")[0].partition("?e=")
+            assert (path.parent / address).is_file(), (path, link)
+            assert not query or (site / "data" / "episodes" / f"{query}.js").is_file(), (path, link)
+
+
+def test_agents_of_one_name_with_other_details_are_told_apart(results: Path, tmp_path: Path) -> None:
+    entry = check_entry(results / SUITE.name / "oracle")
+    twin = replace(entry, slug="twin", result=replace(entry.result, details={"temperature": 0.5}))
+    write_pages(tmp_path, [entry, twin], [], "Two")
+    page = Tags((tmp_path / "index.html").read_text())
+    for each in (entry, twin):
+        assert f"oracle ({each.agent_slug[-8:]})" in page.text
+        assert (tmp_path / "agents" / f"{each.agent_slug}.html").is_file()
+    assert entry.agent_slug != twin.agent_slug
+
+
+def test_a_suite_of_any_name_has_an_address_of_its_own(results: Path, tmp_path: Path) -> None:
+    entry = check_entry(results / SUITE.name / "oracle")
+    names = [f"{SUITE.name}@{digit * 64}:{digit * 32}" for digit in "12"]
+    strange = [
+        replace(entry, slug=f"s{n}", result=replace(entry.result, suite=replace(SUITE, name=name)))
+        for n, name in enumerate(names)
+    ]
+    assert strange[0].suite_slug != strange[1].suite_slug
+    assert all(re.fullmatch(r"[a-z0-9-]{1,60}", each.suite_slug) for each in strange)
+    write_pages(tmp_path, strange, [], "Strange")
+    assert {path.stem for path in (tmp_path / "data" / "comparisons").iterdir()} == {e.suite_slug for e in strange}
+
+
+def test_the_same_result_is_shown_once(results: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(results / SUITE.name / "oracle", tmp_path / "results" / name)
+    entries, left_out = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert len(entries) == 1
+    assert "it is the same as" in left_out[0].reasons[0]
+
+
+def test_long_texts_are_cut_and_say_so() -> None:
+    assert bounded("x" * (LONGEST_TEXT + 5)).endswith("[5 more characters]")
+
+
+def test_only_a_site_is_replaced(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InvalidOptionError, match="something else than a leaderboard"):
+        build(results, tmp_path)
+    assert (tmp_path / "thesis.tex").exists()
+    (tmp_path / "thesis.tex").rename(tmp_path / MARKER)
+    (tmp_path / "old.html").write_text("old")
+    build(results, tmp_path, episodes=0)
+    assert not (tmp_path / "old.html").exists()
+    assert (tmp_path / "index.html").exists()
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="holds no result of a suite"):
+        build(tmp_path, tmp_path / "site")
+    with pytest.raises(InvalidOptionError, match="is not a folder"):
+        build(tmp_path / "missing", tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_links_and_hidden_folders_are_not_followed(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(results)
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "result.json").write_text("{}")
+    assert find_results(tmp_path) == []
+
+
+def test_checking_stops_when_time_is_over(results: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="seconds must be at least 1"):
+        check_entry(results / SUITE.name / "oracle", seconds=0.1)
+
+
+def test_a_result_that_takes_too_long_is_left_out(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(folder: Path) -> None:
+        import time
+
+        time.sleep(30)
+
+    monkeypatch.setattr("textagent_gym.leaderboard.entries.verify_result", slow)
+    with pytest.raises(InvalidOptionError, match="takes longer than 1 seconds"):
+        check_entry(results / SUITE.name / "oracle", seconds=1)
+    monkeypatch.setattr("textagent_gym.leaderboard.entries.verify_result", verify_result)
+    assert check_entry(results / SUITE.name / "oracle", seconds=60).trust == ("replayed",)

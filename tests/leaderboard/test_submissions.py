@@ -1,0 +1,135 @@
+"""What somebody sends is taken as it is, or refused as a whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.evaluation.results import SUITE, read, summarize_again, write
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.results import IDENTITY, SUMMARY, records_of
+from textagent_gym.leaderboard.schema import schemas
+from textagent_gym.leaderboard.submissions import accept
+
+
+@pytest.fixture
+def sent(results: Path, tmp_path: Path) -> Path:
+    """A result that is right."""
+    return Path(shutil.copytree(results / SUITE.name / "oracle", tmp_path / "sent"))
+
+
+def everything(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_right_result_is_copied_to_its_place(sent: Path, tmp_path: Path) -> None:
+    place = accept(sent, tmp_path / "results")
+    assert place.parent == tmp_path / "results" / SUITE.name
+    assert place.name.startswith("oracle-")
+    assert {p.name: p.read_bytes() for p in everything(place)} == {p.name: p.read_bytes() for p in everything(sent)}
+    assert list((tmp_path / "results").iterdir()) == [place.parent]
+
+
+def test_the_same_result_is_accepted_once(sent: Path, tmp_path: Path) -> None:
+    accept(sent, tmp_path / "results")
+    with pytest.raises(InvalidOptionError, match="is there already"):
+        accept(sent, tmp_path / "results")
+
+
+def test_a_result_under_another_name_is_refused(results: Path, tmp_path: Path) -> None:
+    """Somebody else's result with a new name, and all digests made anew."""
+    taken = accept(results / SUITE.name / "attacking", tmp_path / "results")
+    copy = Path(shutil.copytree(taken, tmp_path / "copy"))
+    identity = json.loads((copy / IDENTITY).read_text())
+    (copy / IDENTITY).write_text(json.dumps({**identity, "agent": "mine"}, indent=2, sort_keys=True) + "\n")
+    for part in SUITE.parts:
+        values = read(records_of(copy, part))
+        values[0]["agent"] = "mine"
+        write(records_of(copy, part), values)
+    summarize_again(copy)
+    with pytest.raises(InvalidOptionError, match="every action is that of"):
+        accept(copy, tmp_path / "results")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda folder: (folder / SUMMARY).unlink(), "no complete result"),
+        (lambda folder: (folder / "evil.sh").write_text("rm"), "no part of a result"),
+        (lambda folder: (folder / IDENTITY).write_text("{}"), "is not of"),
+        (lambda folder: (folder / SUMMARY).write_text("{}"), "since summary.json was written"),
+    ],
+    ids=["missing", "strange", "identity", "summary"],
+)
+def test_a_wrong_result_is_refused_and_leaves_nothing_behind(
+    sent: Path, tmp_path: Path, change: Any, reason: str
+) -> None:
+    change(sent)
+    with pytest.raises(InvalidOptionError, match=reason):
+        accept(sent, tmp_path / "results")
+    assert everything(tmp_path / "results") == []
+
+
+def test_a_lie_is_refused(results: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="True is recorded"):
+        accept(results / "liar", tmp_path / "results")
+    assert everything(tmp_path / "results") == []
+
+
+def test_a_link_to_a_file_is_refused(sent: Path, tmp_path: Path) -> None:
+    (sent / SUMMARY).rename(tmp_path / "elsewhere")
+    (sent / SUMMARY).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidOptionError, match="no plain file"):
+        accept(sent, tmp_path / "results")
+
+
+def test_a_submission_is_bounded(sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("textagent_gym.leaderboard.submissions.LARGEST_SUBMISSION", 1000)
+    with pytest.raises(InvalidOptionError, match="at most 1000"):
+        accept(sent, tmp_path / "results")
+
+
+def lines(folder: Path, name: str) -> list[tuple[str, Any]]:
+    """Every value of every file of a result, with the name of its schema."""
+    import gzip
+
+    values: list[tuple[str, Any]] = [(file, json.loads((folder / file).read_text())) for file in (IDENTITY, SUMMARY)]
+    for path in sorted(folder.glob("*.jsonl")):
+        values += [("PART.jsonl", json.loads(line)) for line in path.read_text().splitlines()]
+    for path in sorted(folder.glob("*.gz")):
+        texts = gzip.decompress(path.read_bytes()).splitlines()
+        values += [("PART.conversations.jsonl.gz", json.loads(line)) for line in texts]
+    return values
+
+
+@pytest.mark.parametrize("name", ["oracle", "admissible-random", "attacking"])
+def test_results_fit_their_schemas(results: Path, name: str) -> None:
+    known = schemas()
+    for each in known.values():
+        jsonschema.Draft202012Validator.check_schema(each)
+    values = lines(results / SUITE.name / name, name)
+    assert {file for file, _ in values} == set(known)
+    for file, value in values:
+        jsonschema.validate(value, known[file])
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda episode: episode.pop("task"),
+        lambda episode: episode.update(actions="look"),
+        lambda episode: episode.update(success="yes"),
+        lambda episode: episode.update(extra=1),
+    ],
+    ids=["missing", "kind", "text", "unknown"],
+)
+def test_what_is_no_episode_does_not_fit(results: Path, edit: Any) -> None:
+    episode = read(records_of(results / SUITE.name / "oracle", SUITE.parts[0]))[1]
+    edit(episode)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(episode, schemas()["PART.jsonl"])

@@ -1,0 +1,79 @@
+"""Trajectories in the Agent Trajectory Interchange Format, ATIF v1.7, which Harbor, NeMo Gym and Phoenix read.
+
+Source: https://github.com/harbor-framework/harbor/blob/main/rfcs/0001-trajectory-format.md
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from textagent_gym.leaderboard.conversations import Conversation
+
+FORMAT = "ATIF-v1.7"
+
+
+def atif(conversation: Conversation) -> dict[str, Any]:
+    """An episode as an ATIF document: values of JSON.
+
+    The first observation is a step of the user, and each later one the observation of the action before it. Rewards are
+    in `extra`: of each step, and their sum among the final metrics. Half a surrogate pair becomes a replacement
+    character.
+    """
+    steps: list[dict[str, Any]] = []
+    for source, text in (("system", conversation.instructions), ("user", conversation.observations[0])):
+        if text or source == "user":
+            steps.append({"step_id": len(steps) + 1, "source": source, "message": text})
+    record = conversation.record
+    for action, reward, observation in zip(record.actions, record.rewards, conversation.observations[1:], strict=True):
+        steps.append(
+            {
+                "step_id": len(steps) + 1,
+                "source": "agent",
+                "message": action,
+                "observation": {"results": [{"content": observation}]},
+                "extra": {"reward": reward},
+            }
+        )
+    details = conversation.details
+    model = details.get("model")
+    agent: dict[str, Any] = {
+        "name": conversation.agent or "(no name)",
+        "version": str(details.get("revision") or "unknown"),
+    }
+    if isinstance(model, str):
+        agent["model_name"] = model
+    if details:
+        agent["extra"] = details
+    metrics: dict[str, Any] = {
+        "total_steps": len(steps),
+        "extra": {
+            "return": record.total_reward,
+            **{
+                name: getattr(record, name)
+                for name in ("success", "terminated", "truncated", "invalid_actions", "score", "broken", "stopped")
+            },
+        },
+    }
+    if record.tokens is not None:
+        metrics["total_completion_tokens"] = record.tokens
+    document = {
+        "schema_version": FORMAT,
+        "session_id": conversation.run,
+        "trajectory_id": conversation.id,
+        "agent": agent,
+        "steps": steps,
+        "final_metrics": metrics,
+        "extra": {
+            "suite": conversation.suite,
+            "part": conversation.part,
+            "task": record.task,
+            "task_type": record.task_type,
+            "seed": record.seed,
+            "complexity": record.complexity,
+        },
+    }
+    # Half a surrogate pair, which a model may write, is no text that JSON of others can hold.
+    text = json.dumps(document, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    values: dict[str, Any] = json.loads(text)
+    return values

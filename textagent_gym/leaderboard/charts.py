@@ -1,0 +1,144 @@
+"""Success over the axes of difficulty, as tables and curves that a page draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, mean_interval, summarize
+
+AXES = {"state_size": "state size", "action_size": "action size", "solution_length": "solution length"}
+"""What is measured in a task (see `Complexity`), and how a page names it."""
+MAPS = (("solution_length", "state_size"), ("solution_length", "action_size"))
+"""Axes of the heat maps: columns and rows."""
+_MOST_BINS = 6  # Points of a curve: with a hundred episodes, more have intervals too long to tell anything.
+_MOST_CELLS = 4  # Rows and columns of a heat map, for the same reason.
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Values of an axis that are taken together.
+
+    Attributes:
+        low, high: smallest and largest value, both included.
+    """
+
+    low: float
+    high: float
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"{self.low:g}" if self.low == self.high else f"{self.low:.3g} to {self.high:.3g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Success within a bin.
+
+    Attributes:
+        label: values of the axis.
+        x: mean of the values, on the scale of the axis.
+        success: share of successes, with its interval.
+        episodes: number of episodes.
+    """
+
+    label: str
+    x: float
+    success: Interval
+    episodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Success over two axes.
+
+    Attributes:
+        across, down: names of the axes.
+        columns: labels of the columns.
+        rows: label and cells of each row; a cell is `None` where nothing was played.
+    """
+
+    across: str
+    down: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Summary | None, ...]], ...]
+
+
+def bins(values: Sequence[float], most: int) -> list[Bin]:
+    """Bins that hold about equally many of some values; a bin per value where there are few different ones.
+
+    >>> [str(each) for each in bins([1, 2, 2, 3, 4, 9], 3)]
+    ['1 to 2', '3 to 4', '9']
+    """
+    ordered, distinct = sorted(values), sorted(set(values))
+    if len(distinct) <= most:
+        return [Bin(value, value) for value in distinct]
+    result: list[Bin] = []
+    waiting = distinct
+    for left in range(most, 0, -1):
+        if not waiting:
+            break
+        remaining = [value for value in ordered if value >= waiting[0]]
+        edge = remaining[-1] if left == 1 else remaining[(len(remaining) - 1) // left]
+        result.append(Bin(waiting[0], edge))
+        waiting = [value for value in waiting if value > edge]
+    return result
+
+
+def axis_value(episode: EpisodeRecord, axis: str) -> float | None:
+    """What was measured in the task of an episode on an axis; `None` if it is unknown."""
+    value = (episode.complexity or {}).get(axis)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def curve(episodes: Sequence[EpisodeRecord], axis: str) -> list[Point]:
+    """Success over an axis; empty where nothing is known or nothing differs."""
+    pairs = _measured(episodes, axis)
+    kept = bins([value for value, _ in pairs], _MOST_BINS)
+    points = []
+    for each in kept if len(kept) > 1 else ():
+        inside = [(value, episode) for value, episode in pairs if value in each]
+        summary = summarize([episode for _, episode in inside])
+        points.append(Point(str(each), fmean(value for value, _ in inside), summary.success, len(inside)))
+    return points
+
+
+def heat_map(episodes: Sequence[EpisodeRecord], across: str, down: str) -> HeatMap | None:
+    """Success over two axes; `None` where one of them is unknown or does not differ."""
+    known = [episode for episode in episodes if not episode.broken]
+    known = [episode for episode in known if None not in (axis_value(episode, across), axis_value(episode, down))]
+    columns = bins([axis_value(episode, across) or 0.0 for episode in known], _MOST_CELLS)
+    rows = bins([axis_value(episode, down) or 0.0 for episode in known], _MOST_CELLS)
+    if len(columns) < 2 or len(rows) < 2:
+        return None
+
+    def cell(row: Bin, column: Bin) -> Summary | None:
+        inside = [e for e in known if axis_value(e, across) in column and axis_value(e, down) in row]
+        return summarize(inside) if inside else None
+
+    cells = tuple((str(row), tuple(cell(row, column) for column in columns)) for row in rows)
+    return HeatMap(AXES[across], AXES[down], tuple(str(column) for column in columns), cells)
+
+
+def _measured(episodes: Sequence[EpisodeRecord], axis: str) -> list[tuple[float, EpisodeRecord]]:
+    pairs = [(axis_value(episode, axis), episode) for episode in episodes if not episode.broken]
+    return [(value, episode) for value, episode in pairs if value is not None]
+
+
+def excess_turns(episodes: Sequence[EpisodeRecord]) -> Interval | None:
+    """Turns over optimal turns of solved episodes, mean over tasks; `None` where none is solved or no optimum known."""
+    by_task: dict[str, list[float]] = {}
+    for optimum, episode in _measured(episodes, "solution_length"):
+        if episode.success and optimum > 0:
+            by_task.setdefault(episode.task, []).append(episode.turns / optimum)
+    return mean_interval([fmean(ratios) for ratios in by_task.values()]) if by_task else None
+
+
+def tokens_per_episode(episodes: Sequence[EpisodeRecord]) -> Interval | None:
+    """Mean number of tokens per episode; `None` where they were not counted."""
+    counts = [episode.tokens for episode in episodes if not episode.broken]
+    known = [count for count in counts if count is not None]
+    return mean_interval(known) if known and len(known) == len(counts) else None

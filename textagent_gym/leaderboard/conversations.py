@@ -1,0 +1,107 @@
+"""Episodes of a result with everything that was said in them, for formats of other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import EpisodeRecord, Result, load_result
+from textagent_gym.evaluation.records import bounded_lines, conversations_of, read_line
+from textagent_gym.evaluation.results import records_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    """An episode, and what was said in it.
+
+    Attributes:
+        suite, part: names of the suite and of its part that was played.
+        number: position of the episode in the part, from 0.
+        repeat: number of the episode among those of its task, from 0.
+        agent, details: name of the agent, and further facts about it.
+        record: record of the episode.
+        instructions: text on how to act that the agent read before the first observation; "" for none.
+        observations: texts that the agent read: first, and after each action.
+    """
+
+    suite: str
+    part: str
+    number: int
+    repeat: int
+    agent: str
+    details: dict[str, Any]
+    record: EpisodeRecord
+    instructions: str
+    observations: tuple[str, ...]
+
+    @property
+    def run(self) -> str:
+        """Name of the result that the episode belongs to."""
+        return f"{self.suite}/{self.agent}"
+
+    @property
+    def id(self) -> str:
+        """Name of the episode in its suite."""
+        return f"{self.suite}/{self.part}/{self.number}"
+
+
+def read_conversations(folder: Path) -> Iterator[Conversation]:
+    """The episodes of a result, as its files have them: nothing is played again. Those that broke are left out.
+
+    Raises:
+        InvalidOptionError: the folder holds no complete result, or a conversation does not fit its episode.
+    """
+    result = load_result(folder)
+    for part in result.suite.parts:
+        file = conversations_of(records_of(folder, part))
+        episodes = result.evaluations[part.name].episodes
+        for number, (record, line) in enumerate(zip_longest(episodes, bounded_lines(file))):
+            where = f"{file}, line {number + 1}"
+            if record is None or line is None:
+                raise InvalidOptionError(f"{where}: there are not as many conversations as episodes")
+            if record.broken:
+                continue
+            try:
+                yield _said(result, part.name, (number, number % part.episodes), record, line)
+            except ValueError as error:
+                raise InvalidOptionError(f"{where} {error}") from None
+
+
+def _said(result: Result, part: str, position: tuple[int, int], record: EpisodeRecord, line: bytes) -> Conversation:
+    """An episode with its conversation.
+
+    Args:
+        result, part: what the episode belongs to.
+        position: its position in the part, and among the episodes of its task.
+        record: its record.
+        line: its conversation, as the file has it.
+
+    Raises:
+        ValueError: they do not fit; the message continues a sentence that names the line.
+    """
+    texts: dict[str, list[str]] = {"system": [], "user": [], "assistant": []}
+    try:
+        for message in read_line(line):
+            if not isinstance(message["content"], str):
+                raise TypeError
+            texts[message["role"]].append(message["content"])
+    except (TypeError, KeyError):
+        raise ValueError("is no conversation") from None
+    fits = tuple(texts["assistant"]) == record.actions and len(texts["user"]) == record.turns + 1
+    if not fits or len(texts["system"]) > 1 or len(record.rewards) != record.turns:
+        raise ValueError("does not say what was played; see textagent-gym verify")
+    return Conversation(
+        suite=result.suite.name,
+        part=part,
+        number=position[0],
+        repeat=position[1],
+        agent=result.agent,
+        details=result.details,
+        record=record,
+        instructions="".join(texts["system"]),
+        observations=tuple(texts["user"]),
+    )

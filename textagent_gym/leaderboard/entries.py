@@ -1,0 +1,202 @@
+"""What a leaderboard shows: results that have been played again and found right."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import gymnasium
+
+from textagent_gym.errors import InvalidOptionError, TextAgentError
+from textagent_gym.evaluation import Result, verify_result
+from textagent_gym.evaluation.episode import base_of
+from textagent_gym.evaluation.results import IDENTITY, SUMMARY, make_part
+from textagent_gym.registration import world_of
+from textagent_gym.terminal import visible
+
+REPLAYED = "replayed"
+"""Trust in a result whose every action was played again, with the same observations, rewards and endings."""
+LONGEST_NAME = 80
+"""Characters of an agent's name that are shown: two lines of a table's cell."""
+_DEEPEST = 4  # Folders between the one that is named and a result: SUITE/AGENT, and two for whoever sorts otherwise.
+_LONGEST_SLUG = 40  # Characters of a name that an address repeats.
+_MOST_REASONS = 3  # Differences that are told of a result that is left out: the first show what is wrong.
+_LONGEST_REASON = 300  # Characters of one of them.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A result that was verified.
+
+    Attributes:
+        slug: name of the entry in addresses: letters, digits, points, hyphens and underscores.
+        folder: folder of the result.
+        result: suite, agent and episodes.
+        trust: ways in which the result is known to be right, or its agent to be who it is said to be.
+        notes: sentences about what a reader should know, such as other versions of packages.
+        worlds_of_parts: name of the world of each part, by the part's name.
+        densities: reward density of each part, 0 (only success pays) to 1, by its name.
+    """
+
+    slug: str
+    folder: Path
+    result: Result
+    trust: tuple[str, ...]
+    notes: tuple[str, ...]
+    worlds_of_parts: dict[str, str]
+    densities: dict[str, float]
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        """Names of the worlds that are played, in the order of the parts."""
+        return tuple(dict.fromkeys(self.worlds_of_parts.values()))
+
+    @property
+    def agent(self) -> str:
+        """Name of the agent, as it may be shown."""
+        return shown_name(self.result.agent)
+
+    @property
+    def suite_slug(self) -> str:
+        """Name of the suite in addresses."""
+        name = self.result.suite.name
+        return name if name == _slug(name) else f"{_slug(name)}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+    @property
+    def agent_slug(self) -> str:
+        """Name of the agent in addresses; agents of one name with other details have another."""
+        details = json.dumps([self.result.agent, self.result.details], sort_keys=True)
+        return f"{_slug(self.result.agent)}-{hashlib.sha256(details.encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A folder that holds no result which is right.
+
+    Attributes:
+        folder: path below the folder of all results.
+        reasons: sentences that say why.
+    """
+
+    folder: str
+    reasons: tuple[str, ...]
+
+
+class TooSlowError(KeyboardInterrupt):
+    """Time is over. It is no `Exception`, so that no world takes it for a failure of its own."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """End the block when it takes too long, also in the middle of an episode.
+
+    Raises:
+        InvalidOptionError: time was over, or is less than a second or more than a year.
+    """
+    if not 1 <= seconds <= 365 * 24 * 3600:
+        raise InvalidOptionError(f"seconds must be at least 1 and at most those of a year, got {seconds}")
+
+    def stop(signum: int, frame: object) -> None:
+        raise TooSlowError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except TooSlowError:
+        raise InvalidOptionError(f"checking it takes longer than {seconds:g} seconds") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def find_results(folder: Path) -> list[Path]:
+    """Folders below a folder, or this one, that say they are the result of a suite; sorted.
+
+    Links are not followed, and names that begin with a point are passed over.
+
+    Raises:
+        InvalidOptionError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise InvalidOptionError(f"{folder} is not a folder")
+    results: list[Path] = []
+    open_folders = [(folder, 0)]
+    while open_folders:
+        here, depth = open_folders.pop()
+        if (here / IDENTITY).exists():
+            results.append(here)
+        elif depth < _DEEPEST:
+            inside = (path for path in here.iterdir() if not path.name.startswith("."))
+            open_folders += [(path, depth + 1) for path in inside if path.is_dir() and not path.is_symlink()]
+    return sorted(results)
+
+
+def check_entry(folder: Path, seconds: float = 3600.0) -> Entry:
+    """Verify the result of a suite by replay.
+
+    Args:
+        folder: folder of the result.
+        seconds: time after which checking stops.
+
+    Raises:
+        InvalidOptionError: it is no result, is not right, or takes too long; the message says what differs.
+    """
+    with at_most(seconds):
+        try:
+            verification = verify_result(folder)
+        except (TextAgentError, gymnasium.error.Error, OSError) as error:
+            raise InvalidOptionError(shown(str(error))) from error
+    if verification.mismatches:
+        first = verification.mismatches[:_MOST_REASONS]
+        reasons = [f"{m.file}, episode {m.episode}: {m.what}" if m.episode is not None else m.what for m in first]
+        more = len(verification.mismatches) - len(first)
+        raise InvalidOptionError(
+            "; ".join(shown(reason) for reason in reasons) + (f"; and {more} more differences" if more else "")
+        )
+    return _entry(folder, verification.result, verification.notes)
+
+
+def _entry(folder: Path, result: Result, notes: tuple[str, ...]) -> Entry:
+    worlds, densities = {}, {}
+    for part in result.suite.parts:
+        world = world_of(part.env)
+        worlds[part.name] = world.name if world is not None else part.env
+        with closing(make_part(part, result.details)) as env:
+            densities[part.name] = base_of(env).reward_density
+    exact = all(not evaluation.spec["nondeterministic"] for evaluation in result.evaluations.values())
+    summary = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
+    return Entry(
+        slug=f"{_slug(result.suite.name)}-{_slug(result.agent)}-{summary[:12]}",
+        folder=folder,
+        result=result,
+        trust=(REPLAYED,),
+        notes=(*notes, *(() if exact else ("What the agent read may differ from run to run; all else is checked.",))),
+        worlds_of_parts=worlds,
+        densities=densities,
+    )
+
+
+def shown(text: str, longest: int = _LONGEST_REASON) -> str:
+    """A text of a stranger as it may be shown in one line: without commands to a terminal, and bounded.
+
+    >>> shown("red\\x1b[31m", 4)
+    'red␛…'
+    """
+    return visible(text if len(text) <= longest else text[:longest] + "…")
+
+
+def shown_name(name: str) -> str:
+    """The name of an agent as it may be shown; "(no name)" for an empty one."""
+    return shown(name, LONGEST_NAME).strip() or "(no name)"
+
+
+def _slug(name: str) -> str:
+    """A name as a part of an address."""
+    return re.sub(r"[^a-z0-9]+", "-", name[:_LONGEST_SLUG].lower()).strip("-") or "agent"

@@ -1,0 +1,83 @@
+"""Results as logs of Inspect (`.eval`), which its viewer and its tools read. Written by Inspect's own package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from textagent_gym.errors import MissingDependencyError
+from textagent_gym.leaderboard.conversations import Conversation
+
+SCORER = "textagent_gym"
+
+
+def write_inspect_log(path: Path, episodes: Sequence[Conversation]) -> None:
+    """Write the episodes of a part as a log.
+
+    A task is a sample, and a repetition an epoch. The conversation is the sample's messages; the reward of an action is
+    in the metadata of the message that answers it. The score is 1 for success.
+
+    Args:
+        path: file to write; its name ends with ".eval".
+        episodes: episodes of one part of a suite, at least one.
+
+    Raises:
+        MissingDependencyError: inspect-ai is not installed.
+    """
+    try:
+        from inspect_ai import log, model
+    except ImportError as error:
+        raise MissingDependencyError("inspect_ai", "inspect") from error
+    first = episodes[0]
+    tasks = list(dict.fromkeys(conversation.record.task for conversation in episodes))
+    spec = log.EvalSpec(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        task=f"{first.suite}/{first.part}",
+        dataset=log.EvalDataset(name=f"{first.suite}/{first.part}", samples=len(tasks), sample_ids=tasks),
+        model=f"textagent-gym/{first.agent or 'no-name'}",
+        config=log.EvalConfig(epochs=max(conversation.repeat for conversation in episodes) + 1),
+        metadata={"agent": first.agent, "details": first.details},
+    )
+    success = fmean(conversation.record.success for conversation in episodes)
+    accuracy = log.EvalMetric(name="accuracy", value=success)
+    results = log.EvalResults(
+        total_samples=len(episodes),
+        completed_samples=len(episodes),
+        scores=[log.EvalScore(name=SCORER, scorer=SCORER, metrics={"accuracy": accuracy})],
+    )
+    samples = [_sample(conversation, log, model) for conversation in episodes]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    log.write_eval_log(log.EvalLog(status="success", eval=spec, results=results, samples=samples), path, format="eval")
+
+
+def _sample(conversation: Conversation, log: Any, model: Any) -> Any:
+    """An episode as a sample; `log` and `model` are Inspect's modules of these names."""
+    from inspect_ai.scorer import Score
+
+    record = conversation.record
+    system = [model.ChatMessageSystem(content=conversation.instructions)] if conversation.instructions else []
+    opening = [*system, model.ChatMessageUser(content=conversation.observations[0])]
+    messages = list(opening)
+    for action, reward, observation in zip(record.actions, record.rewards, conversation.observations[1:], strict=True):
+        messages.append(model.ChatMessageAssistant(content=action, model=conversation.agent))
+        messages.append(model.ChatMessageUser(content=observation, metadata={"reward": reward}))
+    names = ("terminated", "truncated", "stopped", "invalid_actions", "score", "seed", "task_type", "complexity")
+    score = Score(
+        value=int(record.success),
+        answer=record.actions[-1] if record.actions else "",
+        metadata={"return": record.total_reward},
+    )
+    return log.EvalSample(
+        id=record.task,
+        epoch=conversation.repeat + 1,
+        input=opening,
+        target="",
+        messages=messages,
+        output=model.ModelOutput.from_content(conversation.agent, record.actions[-1] if record.actions else ""),
+        scores={SCORER: score},
+        metadata={"turns": record.turns, **{name: getattr(record, name) for name in names}},
+        total_time=record.seconds,
+    )

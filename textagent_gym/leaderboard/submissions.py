@@ -1,0 +1,70 @@
+"""Results that others send: checked, and taken into a folder of results, or refused with the reason."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import Result, load_result
+from textagent_gym.evaluation.results import SUMMARY, files_of
+from textagent_gym.leaderboard.entries import check_entry, find_results, shown_name
+
+LARGEST_SUBMISSION = 2**26
+"""Bytes of all files of a result as it is sent: 64 MiB hold three hundred long conversations, compressed."""
+
+
+def accept(folder: Path, results: Path, seconds: float = 3600.0) -> Path:
+    """Take a result into a folder of results, as SUITE/AGENT-DIGEST.
+
+    What is checked is the copy, so that nobody can change it meanwhile. A result that is refused leaves nothing behind.
+
+    Args:
+        folder: result of a suite.
+        results: folder of the results that have been accepted.
+        seconds: time after which checking stops.
+
+    Returns:
+        the folder in which it is now.
+
+    Raises:
+        InvalidOptionError: it is no result, is not right, is there already, or is too large; the message says why.
+    """
+    suite = load_result(folder).suite
+    paths = [*files_of(folder, suite), folder / SUMMARY]
+    size = sum(path.lstat().st_size for path in paths)
+    if size > LARGEST_SUBMISSION:
+        raise InvalidOptionError(f"{folder} has {size} bytes; a submission has at most {LARGEST_SUBMISSION}")
+    results.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=results, prefix=".checking-") as checking:  # On the same disk, so that it can be moved.
+        copy = Path(checking) / "result"
+        copy.mkdir()
+        for path in paths:
+            shutil.copyfile(path, copy / path.name, follow_symlinks=False)
+        try:
+            entry = check_entry(copy, seconds)
+        except InvalidOptionError as error:
+            raise InvalidOptionError(str(error).replace(str(copy), str(folder))) from error
+        if all(episode.broken for episode in entry.result.episodes):
+            raise InvalidOptionError("every episode broke: there is nothing to show")
+        place = results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
+        if place.exists():
+            raise InvalidOptionError(f"it is there already: {place}")
+        _check_own(entry.result, results)
+        place.parent.mkdir(exist_ok=True)
+        return copy.rename(place)
+
+
+def _check_own(result: Result, results: Path) -> None:
+    """Raise `InvalidOptionError` for episodes that another name has already been given: somebody's result, renamed."""
+    for folder in find_results(results):
+        other = load_result(folder)
+        if other.suite == result.suite and _actions(other) == _actions(result):
+            raise InvalidOptionError(
+                f"every action is that of {folder}, the result of {shown_name(other.agent)!r}: it is not a new one"
+            )
+
+
+def _actions(result: Result) -> list[tuple[str, ...]]:
+    return [episode.actions for episode in result.episodes]
