@@ -13,6 +13,7 @@ import pytest
 from tests.evaluation.results import SUITE, read, summarize_again, write
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, records_of
+from textagent_gym.leaderboard import build
 from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.leaderboard.submissions import accept
 
@@ -92,6 +93,25 @@ def test_a_submission_is_bounded(sent: Path, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("textagent_gym.leaderboard.submissions.LARGEST_SUBMISSION", 1000)
     with pytest.raises(InvalidOptionError, match="at most 1000"):
         accept(sent, tmp_path / "results")
+
+
+def test_what_a_maintainer_has_proven_is_shown(sent: Path, results: Path, tmp_path: Path) -> None:
+    accept(sent, tmp_path / "results", rerun=True)
+    accept(results / SUITE.name / "admissible-random", tmp_path / "results")
+    entries, _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert {entry.agent: entry.trust for entry in entries} == {
+        "oracle": ("replayed", "re-run"),
+        "admissible-random": ("replayed",),
+    }
+    assert (tmp_path / "site" / "index.html").read_text().count('class="trust">re-run<') == 1
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"0": ["certain"]}', '{"0": 3}'])
+def test_a_damaged_ledger_is_refused(sent: Path, tmp_path: Path, text: str) -> None:
+    accept(sent, tmp_path / "results")
+    (tmp_path / "results" / "trust.json").write_text(text)
+    with pytest.raises(InvalidOptionError, match="trust"):
+        build(tmp_path / "results", tmp_path / "site")
 
 
 def lines(folder: Path, name: str) -> list[tuple[str, Any]]:

@@ -70,6 +70,8 @@ class Accept:
     """Folder of the results that have been accepted."""
     seconds: float = 3600.0
     """Time after which checking stops, as if something were wrong."""
+    rerun: bool = False
+    """Whether you have run the agent again, with the same success: RESULTS/trust.json then says so."""
 
     def run(self) -> int:
         """Accept; an error says why it is refused."""
@@ -78,7 +80,7 @@ class Accept:
         from textagent_gym.leaderboard.submissions import accept
 
         try:
-            place = accept(self.result, self.into, self.seconds)
+            place = accept(self.result, self.into, self.seconds, rerun=self.rerun)
         except InvalidOptionError as error:
             raise InvalidOptionError(f"{self.result} is refused: {error}") from error
         Console().print(f"Accepted: {place}", soft_wrap=True, highlight=False)

@@ -17,11 +17,10 @@ from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.evaluation import Result, verify_result
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, make_part
+from textagent_gym.leaderboard.trust import REPLAYED
 from textagent_gym.registration import world_of
 from textagent_gym.terminal import visible
 
-REPLAYED = "replayed"
-"""Trust in a result whose every action was played again, with the same observations, rewards and endings."""
 LONGEST_NAME = 80
 """Characters of an agent's name that are shown: two lines of a table's cell."""
 _DEEPEST = 4  # Folders between the one that is named and a result: SUITE/AGENT, and two for whoever sorts otherwise.
@@ -37,6 +36,7 @@ class Entry:
     Attributes:
         slug: name of the entry in addresses: letters, digits, points, hyphens and underscores.
         folder: folder of the result.
+        digest: SHA-256 of its summary, hexadecimal, which holds those of all its other files.
         result: suite, agent and episodes.
         trust: ways in which the result is known to be right, or its agent to be who it is said to be.
         notes: sentences about what a reader should know, such as other versions of packages.
@@ -46,6 +46,7 @@ class Entry:
 
     slug: str
     folder: Path
+    digest: str
     result: Result
     trust: tuple[str, ...]
     notes: tuple[str, ...]
@@ -171,10 +172,11 @@ def _entry(folder: Path, result: Result, notes: tuple[str, ...]) -> Entry:
         with closing(make_part(part, result.details)) as env:
             densities[part.name] = base_of(env).reward_density
     exact = all(not evaluation.spec["nondeterministic"] for evaluation in result.evaluations.values())
-    summary = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
+    digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
     return Entry(
-        slug=f"{_slug(result.suite.name)}-{_slug(result.agent)}-{summary[:12]}",
+        slug=f"{_slug(result.suite.name)}-{_slug(result.agent)}-{digest[:12]}",
         folder=folder,
+        digest=digest,
         result=result,
         trust=(REPLAYED,),
         notes=(*notes, *(() if exact else ("What the agent read may differ from run to run; all else is checked.",))),

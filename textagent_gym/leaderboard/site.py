@@ -34,6 +34,7 @@ from textagent_gym.files import whole_folder, write_whole
 from textagent_gym.leaderboard.charts import AXES, MAPS, curve, excess_turns, heat_map, tokens_per_episode
 from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
 from textagent_gym.leaderboard.trajectories import bounded, ending, trajectories
+from textagent_gym.leaderboard.trust import LEVELS, read_ledger
 
 MARKER = "site.json"
 MOST_COMPARED = 15
@@ -92,6 +93,7 @@ def build(
     folders = find_results(results)
     if not folders:
         raise InvalidOptionError(f"{results} holds no result of a suite; textagent-gym eval --suite makes one")
+    ledger = read_ledger(results)
     entries: list[Entry] = []
     left_out: list[LeftOut] = []
     with whole_folder(out, replace=True) as site:
@@ -109,6 +111,7 @@ def build(
             except InvalidOptionError as error:
                 left_out.append(LeftOut(name, (str(error),)))
                 continue
+            entry = replace(entry, trust=tuple(dict.fromkeys((*entry.trust, *ledger.get(entry.digest, ())))))
             try:
                 with at_most(seconds):
                     write_trajectories(site, entry, episodes)
@@ -156,7 +159,7 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
     )
     shown_rows: dict[str, Any] = {"rows": rows, "agents": len(by_agent), "filters": filters}
     pages.write("index.html", "index.html", "index", **shown_rows, left_out=left_out, literature=literature())
-    pages.write("about.html", "about.html", "about", left_out=left_out, version=version("textagent-gym"))
+    pages.write("about.html", "about.html", "about", left_out=left_out, levels=LEVELS, version=version("textagent-gym"))
     pages.write("compare.html", "compare.html", "compare", suites=list(by_suite.items()))
     pages.write("episode.html", "episode.html", "episode")
     for slug, of_agent in by_agent.items():

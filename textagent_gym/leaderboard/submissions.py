@@ -10,12 +10,13 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import Result, load_result
 from textagent_gym.evaluation.results import SUMMARY, files_of
 from textagent_gym.leaderboard.entries import check_entry, find_results, shown_name
+from textagent_gym.leaderboard.trust import RERUN, note_trust
 
 LARGEST_SUBMISSION = 2**26
 """Bytes of all files of a result as it is sent: 64 MiB hold three hundred long conversations, compressed."""
 
 
-def accept(folder: Path, results: Path, seconds: float = 3600.0) -> Path:
+def accept(folder: Path, results: Path, seconds: float = 3600.0, *, rerun: bool = False) -> Path:
     """Take a result into a folder of results, as SUITE/AGENT-DIGEST.
 
     What is checked is the copy, so that nobody can change it meanwhile. A result that is refused leaves nothing behind.
@@ -24,6 +25,7 @@ def accept(folder: Path, results: Path, seconds: float = 3600.0) -> Path:
         folder: result of a suite.
         results: folder of the results that have been accepted.
         seconds: time after which checking stops.
+        rerun: whether the caller has run the agent again, with the same success; it is noted (see `trust`).
 
     Returns:
         the folder in which it is now.
@@ -53,6 +55,8 @@ def accept(folder: Path, results: Path, seconds: float = 3600.0) -> Path:
             raise InvalidOptionError(f"it is there already: {place}")
         _check_own(entry.result, results)
         place.parent.mkdir(exist_ok=True)
+        if rerun:
+            note_trust(results, entry.digest, (*entry.trust, RERUN))
         return copy.rename(place)
 
 

@@ -1,0 +1,59 @@
+"""How far a result is to be trusted beyond its score: what maintainers have proven and noted, beside the results.
+
+A replay at the time of building proves the score. What else was proven when a result was accepted is in `trust.json` at
+the top of the folder of results: levels by the SHA-256 of a result's `summary.json`, which holds those of all its other
+files. It is the maintainers' own file; nothing in a submission says how far it is to be trusted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.files import write_whole
+
+LEDGER = "trust.json"
+REPLAYED, RERUN = "replayed", "re-run"
+LEVELS = {
+    REPLAYED: "Every action was played again: the score is right. Who played is what the submitter says, except for "
+    "the agents random, admissible-random, oracle and expert, which were asked what they would do.",
+    "challenge": "The tasks were drawn after the submitter had committed to a policy by its digest: nobody knew them.",
+    "recomputed": "Every token was computed again with the policy: it is what the policy samples; nobody else acted.",
+    RERUN: "A maintainer has run the agent again, with the same success within the interval.",
+}
+"""Meaning of each level, from the weakest on."""
+
+
+def read_ledger(results: Path) -> dict[str, tuple[str, ...]]:
+    """Levels that were proven when results were accepted, by the SHA-256 of their summaries; empty without a ledger.
+
+    Raises:
+        InvalidOptionError: the file holds something else.
+    """
+    path = results / LEDGER
+    if not path.exists():
+        return {}
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        levels = {str(digest): tuple(each) for digest, each in values.items()}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise InvalidOptionError(f"{path} is not a ledger of trust: {error}") from error
+    unknown = {str(level) for each in levels.values() for level in each} - set(LEVELS)
+    if unknown:
+        names = ", ".join(sorted(unknown))[:200]
+        raise InvalidOptionError(f"{path} names levels that do not exist: {names}; choose of: {', '.join(LEVELS)}")
+    return levels
+
+
+def note_trust(results: Path, digest: str, levels: Sequence[str]) -> None:
+    """Add to the ledger what was proven of a result.
+
+    Args:
+        results: folder of the results.
+        digest: SHA-256 of the result's summary, hexadecimal.
+        levels: levels that were proven.
+    """
+    ledger = {**read_ledger(results), digest: tuple(levels)}
+    write_whole(results / LEDGER, json.dumps(ledger, indent=2, sort_keys=True) + "\n")
