@@ -126,13 +126,13 @@ def play(game: StoredGame, situation: Situation, line: str) -> Answer:
     assert game.fiction is not None
     assert game.logic is not None
     world, memory, page = World(game.fiction, situation.world), Memory(*situation.memory), Page()
-    status = _status(world, world.score)
     page.put("\n")
     if world.ending or not line:
         page.complain(FINAL_ANSWER if world.ending else "I beg your pardon?\n")
         if not world.ending:
             page.prompt()
-        return Answer(page.text, status, 0, turns=0, ending="", typed="", after=situation)
+        return Answer(page.text, _status(world, world.score), 0, turns=0, ending="", typed="", after=situation)
+    shown = world.score
     actions = turns = 0
     lines: tuple[str, ...] = (*situation.lines, line)
     while lines:
@@ -143,17 +143,18 @@ def play(game: StoredGame, situation: Situation, line: str) -> Answer:
             memory, understood = Memory(*before), None
         else:
             lines = ()
+        page.put(parser.note)
         if understood is None:
+            page.divide()
             page.complain(parser.reply)
             break
         memory.blamed = 0
-        page.put(parser.note)
         events = carry_out(understood, parser.text, world, memory, page)
         turns += end_turn(world, page)
         actions += len(events)
         situation = Situation(world.moment, _follow(game.logic, situation.facts, events), memory.kept, ())
         if world.ending:
-            return Answer(page.text, status, actions, turns, world.ending, parser.typed, situation)
+            return Answer(page.text, _status(world, shown), actions, turns, world.ending, parser.typed, situation)
         lines = () if parser.rest is None else (parser.rest,)
     page.prompt()
     after = Situation(situation.world, situation.facts, memory.kept, lines)

@@ -119,7 +119,11 @@ class Parser:
         if sentences is None:
             raise MeaninglessError(Problem.VERB)
         reading.worst, reading.saw_list, reading.pronoun = Problem.STUCK, False, (None, 0)
+        second = reading.words[1] if len(reading.words) > 1 else None
+        last = reading.words[-1] if second else None
         for sentence in sentences:
+            if not sentence.can_fit(second, last):
+                continue
             command = self._try(sentence)
             if command is not None:
                 return command
@@ -143,6 +147,8 @@ class Parser:
     def _end_command(self) -> None:
         """Keep what follows a command in the line."""
         reading = self._reading
+        if reading.sentence is not None and 0 < reading.memory.cut_at[0] <= len(reading.words):
+            reading.at = reading.memory.cut_at[0]
         if not reading.finished and reading.peek() not in _BETWEEN_COMMANDS:
             raise MeaninglessError(Problem.TOO_LONG)
         self.rest = reading.next_command()
@@ -182,8 +188,6 @@ class Parser:
         if not self._look_ahead(sentence):
             return None
         self._begin_sentence()
-        if not self._ends_right(sentence):
-            return None
         reading.at = 2
         for index, token in enumerate(sentence.tokens):
             reading.index = index
@@ -198,13 +202,6 @@ class Parser:
         reading = self._reading
         reading.inferred_from, reading.count, reading.several, reading.several_as = None, 0, [], ""
         reading.pattern, reading.problem = [], Problem.STUCK
-
-    def _ends_right(self, sentence: Sentence) -> bool:
-        """Whether the last word is the one with which a sentence ends, if it ends with one."""
-        if not sentence.tokens or sentence.tokens[-1].kind != "word":
-            return True
-        words = self._reading.words
-        return len(words) > 1 and words[-1] in sentence.tokens[-1].words
 
     def _look_ahead(self, sentence: Sentence) -> bool:
         """Learn from the second noun what the first can be; whether the sentence can fit at all."""

@@ -61,11 +61,11 @@ class Memory:
     Attributes:
         it: what "it" stands for, or `UNSET`.
         understood: parts of the last command that had too many words, as far as they were understood.
-        cut_at: word and letter at which the next line that is understood is cut and read again, or 0; what a line such
-            as "take all. look" leaves behind where "all" means nothing.
         blamed: entity that the last complaint was about, until a command is understood; or 0.
         listed_many: whether the last list that began with "is" or "are" had several things; an empty one conjugates
             its verb like the list before.
+        cut_at: word and letter at which the next line is taken to end, or 0; a line such as "take all. look" leaves
+            this behind where "all" means nothing.
     """
 
     it: int = UNSET
@@ -212,11 +212,9 @@ class Reading:
 
     def next_command(self) -> str | None:
         """What is left of the line after a command: the next one, in which "again" stands for the others."""
+        (word, letter), self.memory.cut_at = self.memory.cut_at, (0, 0)
         if self.finished:
-            word, letter = self.memory.cut_at
-            self.memory.cut_at = (0, 0)
-            return (self.after(word) if word <= len(self.words) else self.text[letter:]) if word else None
-        self.memory.cut_at = (0, 0)
+            return self.text[letter:] if word else None
         rest = self.after(self.at + 1)
         if not rest:
             return None

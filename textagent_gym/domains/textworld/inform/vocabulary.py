@@ -56,6 +56,18 @@ class Sentence:
     swapped: bool
     nouns: int
 
+    def can_fit(self, second: str | None, last: str | None) -> bool:
+        """Whether words can begin and end this sentence; `None` for words that were not typed.
+
+        A preposition may be left out at the end of what was typed, but not where the sentence ends with it.
+        """
+        tokens = self.tokens
+        if not tokens:
+            return True
+        if second is not None and tokens[0].words and second not in tokens[0].words:
+            return False
+        return not tokens[-1].words or last in tokens[-1].words
+
 
 @dataclass(frozen=True)
 class Grammar:

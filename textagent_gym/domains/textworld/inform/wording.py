@@ -48,7 +48,8 @@ def complaint(reading: Reading, problem: Problem) -> str:
         return f"I only understood you as far as wanting to {go}{so_far(reading)}."
     if problem == Problem.GONE and meant != UNSET:
         blamed = reading.memory.blamed
-        return f"You can't see '{pronoun}' ({definite(reading.world, blamed, '') if blamed else 'nothing'}) at the moment."
+        noun = definite(reading.world, blamed, "") if blamed else "nothing"
+        return f"You can't see '{pronoun}' ({noun}) at the moment."
     if problem in (Problem.GONE, Problem.VAGUE):
         return f"I'm not sure what '{pronoun}' refers to."
     if problem == Problem.NOTHING and reading.nothing_to == "removing" and reading.inputs[1] >= FIRST_DIRECTION:
