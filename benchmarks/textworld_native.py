@@ -223,7 +223,7 @@ CLASSES = (
     "answers",
 )
 
-_DRAWN = tuple(kind for kind in CLASSES if kind not in ("solution", "answers"))
+_DRAWN = (*(kind for kind in CLASSES if kind not in ("solution", "answers")), "questions")  # Half are answered.
 
 
 class Typist:

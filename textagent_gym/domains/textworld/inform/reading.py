@@ -200,6 +200,9 @@ class Reading:
         self.text = text[:MOST_LETTERS]
         words = split_words(self.text)[:_MOST_WORDS]
         self.words = [THEN if word == "." else dictionary_form(word) for word in words]
+        cut = self.memory.cut_at[0]
+        if 0 < cut <= len(self.words):
+            self.memory.cut_at = cut, self._start(cut)
 
     def insert(self, text: str, position: int) -> None:
         """Put words before a word of the line."""
@@ -211,16 +214,18 @@ class Reading:
         return self.text[self._start(position) :]
 
     def next_command(self) -> str | None:
-        """What is left of the line after a command: the next one, in which "again" stands for the others."""
+        """The line with blanks in place of the command that was read, or `None`; "again" stands for what was blanked."""
         (word, letter), self.memory.cut_at = self.memory.cut_at, (0, 0)
         if self.finished:
-            return self.text[letter:] if word else None
-        rest = self.after(self.at + 1)
-        if not rest:
+            return self._blank(0, letter) if word else None
+        if self.at >= len(self.words):
             return None
-        if split_words(rest)[:1] and split_words(rest)[0] in AGAIN:
-            return f"{self.text[: self._start(self.at)]} {self.after(self.at + 2)}"
-        return rest
+        if self.words[self.at] in AGAIN:
+            return self._blank(self._start(self.at), self._start(self.at + 2))
+        return self._blank(0, self._start(self.at + 1))
+
+    def _blank(self, start: int, end: int) -> str:
+        return self.text[:start] + " " * (end - start) + self.text[end:]
 
     def leave_cut(self) -> None:
         """Remember where the line is cut, which the line after it does not forget."""
