@@ -214,7 +214,7 @@ class Reading:
         return self.text[self._start(position) :]
 
     def next_command(self) -> str | None:
-        """The line with blanks in place of the command that was read, or `None`; "again" stands for what was blanked."""
+        """The rest of the line, after blanks for what was read, or `None`; "again" leaves what was read instead."""
         (word, letter), self.memory.cut_at = self.memory.cut_at, (0, 0)
         if self.finished:
             return self._blank(0, letter) if word else None
