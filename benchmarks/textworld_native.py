@@ -22,7 +22,7 @@ import tyro
 from rich.progress import track
 
 from textagent_gym.domains.textworld import store
-from textagent_gym.domains.textworld.commands import UNKNOWN_VERB, listed_commands, playable
+from textagent_gym.domains.textworld.commands import listed_commands, playable
 from textagent_gym.domains.textworld.engines import Native, ZMachine
 from textagent_gym.domains.textworld.specs import make_spec
 from textagent_gym.domains.textworld.store import StoredGame
@@ -134,6 +134,76 @@ FREE = _forms("""
     put them all on {b}; I'd like to examine the {b}, please; let's go {way}; take {a} & {b}; look at both;
     take every {a}; examine it again
 """)
+LINES = tuple(  # Several commands, commas, quotation marks, letters beyond ASCII; one form per line.
+    line.strip()
+    for line in r"""
+take {a}, {b}
+take {a}, {b} and {a}
+take {a}, then go {way}
+drop {a}. {way}
+go {way}. look. inventory
+{way}. {w}
+open {a}. take {b}. look
+x {a}. take it. x it
+take all. drop all
+take all from {b}, {way}
+drop all then look
+put all in {b}. g
+take {a}. g
+look. again
+g
+again
+g. look
+me, {way}
+me, take {a}
+{a}, {way}
+{b}, hello
+bob, go {way}
+okay, open {a}
+me, g
+, {way}
+take {a}
+"take {a}"
+say "{a}, {b}"
+look.
+look...
+take.
+take. {a}
+i. look
+examine {a}; take it
+take {a} (the {b})
+take {a}: now
+take {a} — then {way}
+café
+take the “{a}”
+{a}.
+put {a} on {b}, {a1}
+put {a}, {b} in {b1}
+insert {a1}. {b}
+unlock {a} with {b}, {way}
+{a}{a}{b}{a} {a} {b} {a} {b} {a} {b} {a} {b} {a} {b} {a} {b} {a} {b}
+take {a} and {b} and {a} and {b} and {a} and {b} and {a} and {b} and {a} and {b}. look
+
+12
+ask {b} about {a}, {b}
+answer {a}. look
+drop two. look
+take two, {a}
+all, {way}
+x it, {a}
+take it, drop it
+turn {a} on. look
+pick {a} up, {way}
+i, {way}
+I am at {room}, so I will go {way}.
+Open the {a}, please!
+First, take the {a}. Then put it on the {b}.
+Action: take {a}
+```take {a}```
+**take {a}**
+take {a}	and {b}
+""".strip().split("\n")
+)
 QUESTIONS = _forms("""
     examine; take; drop; open; close; eat; lock; unlock; insert; take {a1}; x {a1}; open {a1}; lock {a}; unlock {a};
     unlock {a1}; insert {a}; drop {a1}; put {a} on; take from {b1}; examine the {a1}
@@ -148,11 +218,12 @@ CLASSES = (
     "parser",
     "perturbed",
     "free text",
+    "punctuation",
     "questions",
     "answers",
 )
 
-_DRAWN = tuple(kind for kind in CLASSES if kind not in ("solution", "answers"))
+_DRAWN = (*(kind for kind in CLASSES if kind not in ("solution", "answers")), "questions")  # Half are answered.
 
 
 class Typist:
@@ -187,7 +258,7 @@ class Typist:
             return self._draw.choice((self._thing(seen), self._word(seen), "all", "the " + self._thing(seen), "none"))
         forms = {
             "synonyms": SYNONYMS, "other verbs": OTHER_VERBS, "parser": PARSER, "free text": FREE,
-            "questions": QUESTIONS,
+            "punctuation": LINES, "questions": QUESTIONS,
         }  # fmt: skip
         return self._fill(self._draw.choice(forms.get(kind, self._grammar)), seen)
 
@@ -278,7 +349,7 @@ def _play(
         else:
             kind = "answers" if question and draw.random() < 0.8 else draw.choice(_DRAWN)
             typed = typist.type(kind, listed_commands(logic, state), seen)
-        command = playable(typed) or UNKNOWN_VERB
+        command = playable(typed)
         said, told = reference.step(command), native.step(command)
         first = (said.text, said.actions, said.won, said.lost, reference.state)
         second = (told.text, told.actions, told.won, told.lost, native.state)

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from textagent_gym.domains.textworld.commands import playable
+from textagent_gym.domains.textworld.commands import LONGEST_COMMAND, playable
 
 META = (
     *("restart", "quit", "q", "save", "restore", "undo", "script", "transcript on", "noscript", "verify", "version"),
     *("me, save", "look. save", "look then save", "saves nothing. restart", "transcripts", "tw-print max_score"),
-    *("tw-trace-actions", "restrict commands", "superbrief", "notify off", "pronouns", "oops", "again", "score"),
+    *("tw-trace-actions", "restrict commands", "superbrief", "notify off", "pronouns", "oops", "score"),
     *("print_state", "enable print state option", "player, quit", '"save"', "look\nsave", "l\x00ook", "\\", "\x1b[31m"),
+    *("look. score", "me, verbose", "look then version", ", score"),
 )
 
 
@@ -61,9 +62,17 @@ def test_a_megabyte_costs_a_turn(env: gymnasium.Env[str, str]) -> None:
 
 
 def test_what_a_person_would_type_passes() -> None:
-    assert playable("  Take the  Type-J keycard from the dish-pit. ") == "take the type-j keycard from the dish-pit"
+    assert playable("  Take the  Type-J keycard from the dish-pit. ") == "take the type-j keycard from the dish-pit."
     assert playable("take chef's knife") == "take chef's knife"
     assert playable("take long knife") == "take long knife"
+    assert playable("Go north, then look.") == "go north, then look."
+    assert playable("take caf\xe9 \u212a") == "take caf? ?"
+    assert len(playable("take " + "x" * 1_000)) == LONGEST_COMMAND
+
+
+def test_an_empty_command_is_answered(env: gymnasium.Env[str, str]) -> None:
+    env.reset(seed=0)
+    assert env.step("  ")[0] == "I beg your pardon?"
 
 
 @pytest.mark.parametrize("command", ["look!", "look?", "i!"])

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import gymnasium
 import pytest
@@ -18,9 +20,12 @@ from hypothesis import strategies as st
 from benchmarks.textworld_native import compare
 from tests.domains.textworld.kinds import KINDS, UpstreamGame
 from textagent_gym.domains.textworld import generation, store
+from textagent_gym.domains.textworld.commands import playable
 from textagent_gym.domains.textworld.engines import Native, ZMachine
 from textagent_gym.domains.textworld.engines.answers import play
-from textagent_gym.domains.textworld.inform import Fiction
+from textagent_gym.domains.textworld.inform import Fiction, Memory, Page
+from textagent_gym.domains.textworld.inform.templates import read_template
+from textagent_gym.domains.textworld.inform.turn import Turn
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 from textagent_gym.domains.textworld.store import StoredGame, load_file
 from textagent_gym.domains.textworld.tasks import TextWorldTasks
@@ -51,6 +56,47 @@ def test_every_class_of_commands_is_answered_as_in_the_compiled_game(games: Open
 @given(spec=st.sampled_from(KINDS), seed=st.integers(0, 10**6))
 def test_other_commands_are_answered_as_in_the_compiled_game(games: OpenGame, spec: Spec, seed: int) -> None:
     assert compare(f"{spec.slug} {seed}", games(spec), 25)["examples"] == []
+
+
+LINES = (
+    ("g", "look", "again", "g. wait", "look. g. inventory", "xyzzy", "again"),
+    ("me, jump", "me, g", "me, me, jump", "me,", ", look", "bob, go north", "okay, look", "me, take all, me"),
+    ("look. inventory. jump", "look, jump", "n. s. e. w", "look...", "take. look", "look. take", "me. look"),
+    ("take all, me", "drop all. look", "look", "inventory", "drop all. wait", "xyzzy a b c", "put all on me"),
+    ("examine", "me. g", "examine", "", "me", '"look"', 'say "hello, you" to me', "look; jump", "x me, me"),
+    (
+        "take all from me. look",
+        "take all from me",
+        "x it",
+        "x them",
+        "take 2, 3",
+        "look \N{EM DASH} me",
+        "x " + "me " * 90,
+    ),
+)
+
+
+@pytest.mark.parametrize("spec", KINDS[:4], ids=lambda spec: spec.slug)
+@pytest.mark.parametrize("lines", LINES, ids=lambda lines: lines[0])
+def test_lines_are_read_as_in_the_compiled_game(games: OpenGame, spec: Spec, lines: tuple[str, ...]) -> None:
+    engines = (ZMachine(), Native())
+    assert engines[0].start(games(spec)) == engines[1].start(games(spec))
+    for line in lines:
+        compiled, native = (engine.step(playable(line)) for engine in engines)
+        assert compiled == native
+        assert engines[0].state == engines[1].state
+
+
+def test_an_empty_list_has_the_verb_of_the_list_before() -> None:
+    listing = read_template("[is-are a list of things in the 15]")
+    fiction = SimpleNamespace(kinds=("",) * 18, names=("", *("thing",) * 17), cooking=False)
+    world: Any = SimpleNamespace(fiction=fiction, contents={15: (1, 2)})
+    turn = Turn(world, Memory(), Page(), {})
+    assert turn.is_or_are((1, 2)) == "are"
+    world.contents[15] = ()
+    assert turn.print_template(listing, 15) == "are nothing"
+    assert turn.is_or_are((1,)) == "is"
+    assert turn.print_template(listing, 15) == "is nothing"
 
 
 @given(words=st.lists(st.sampled_from(WORDS), max_size=9))

@@ -1,9 +1,8 @@
 """The commands of a game: which strings reach it at all, and which do something now. Every engine shares them.
 
 Inform's own commands about the program (`save` and `script` write files into the current folder, `restart` and `quit`
-ask questions and then hear nothing else) are no part of a world, several commands in one are more than a turn, and no
-text has bytes that an interpreter cannot take. An engine is sent what `playable` passes, and `UNKNOWN_VERB` instead of
-anything else.
+ask questions and then hear nothing else) are no part of a world, and an interpreter cannot take every byte. An engine
+is sent what `playable` returns.
 """
 
 from __future__ import annotations
@@ -26,41 +25,41 @@ _PROGRAM_WORDS = frozenset(
 # Verbs about the program, harmless elsewhere in a sentence, where they may be part of a name ("the long knife").
 _PROGRAM_VERBS = frozenset(
     (
-        *("again", "g", "oops", "o", "version", "score", "notify", "pronouns", "nouns", "verbose", "long", "brief"),
-        *("normal", "superbrief", "short", "restrict", "print_state", "enable", "disable", "then"),
+        *("oops", "o", "version", "score", "notify", "pronouns", "nouns", "verbose", "long", "brief"),
+        *("normal", "superbrief", "short", "restrict", "print_state", "enable", "disable"),
     )
 )
 _REMEMBERED = 8_192  # Commands, and states of games, whose answers are kept: a few MB.
 _WORD_LENGTH = 9  # The Z-machine's dictionary compares no more characters of a word.
 _PROGRAM_WORD_STEMS = frozenset(word[:_WORD_LENGTH] for word in _PROGRAM_WORDS)
 _PROGRAM_VERB_STEMS = frozenset(word[:_WORD_LENGTH] for word in _PROGRAM_VERBS)
+_VERB = re.compile(r"(?:^|[.,]|(?<= )then(?= ))[ .,]*([^ .,]+)")
+_WORD = re.compile(r"[a-z0-9_']+(?:-[a-z0-9_']+)*")
 
 
-def playable(command: str) -> str | None:
-    """The command in the form that goes to the game, or `None` if it must not go there.
+def playable(command: str) -> str:
+    """The line that goes to the game for a command: the command itself, or `UNKNOWN_VERB` if it must not go there.
 
-    Printable ASCII in one sentence passes, without the full stop at its end; commands about the program, several
-    commands in one, control characters and anything that is too long do not.
+    Commands about the program, backslashes and control characters do not go there. A letter beyond ASCII goes as "?",
+    because no word of a game has one, and what is longer than `LONGEST_COMMAND` is cut there.
 
     >>> playable("  Take the   lamp. "), playable("go north. take lamp"), playable("me, save"), playable("\\x00")
-    ('take the lamp', None, None, None)
+    ('take the lamp.', 'go north. take lamp', 'xyzzy', 'xyzzy')
     """
-    return _playable(command) if len(command) <= 4 * LONGEST_COMMAND else None
+    return _playable(command.strip(" ")[:LONGEST_COMMAND])
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _playable(command: str) -> str | None:
-    text = " ".join(command.lower().split(" ")).strip()
-    text = re.sub(r" {2,}", " ", text).rstrip(". ")
-    if not text or len(text) > LONGEST_COMMAND or not text.isascii() or not text.isprintable():
-        return None
-    if re.search(r'[.,;:"\\<>\[\]]', text):
-        return None
-    words = re.findall(r"[a-z0-9_']+(?:-[a-z0-9_']+)*", text)
-    stems = [word[:_WORD_LENGTH] for word in words]
-    if not stems or any(stem in _PROGRAM_WORD_STEMS or stem.startswith("tw-") for stem in stems):
-        return None
-    return None if stems[0] in _PROGRAM_VERB_STEMS or "then" in stems else text
+def _playable(command: str) -> str:
+    text = re.sub(r"[^\x00-\x7f]", "?", command).lower()
+    text = re.sub(r" {2,}", " ", text).strip()
+    if "\\" in text or not text.isprintable():
+        return UNKNOWN_VERB
+    words = _WORD.findall(text)
+    if any(word[:_WORD_LENGTH] in _PROGRAM_WORD_STEMS or word.startswith("tw-") for word in words):
+        return UNKNOWN_VERB
+    verbs = (verb[:_WORD_LENGTH] for verb in _VERB.findall(text))
+    return UNKNOWN_VERB if any(verb in _PROGRAM_VERB_STEMS for verb in verbs) else text
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
 from textagent_gym.core import Outcome, TextEnv
-from textagent_gym.domains.textworld.commands import UNKNOWN_VERB, admissible_commands, listed_commands, playable
+from textagent_gym.domains.textworld.commands import admissible_commands, listed_commands, playable
 from textagent_gym.domains.textworld.engines import ENGINES, Engine
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.milestones import MilestoneSearch
@@ -172,7 +172,7 @@ class TextWorldEnv(TextEnv[Task]):
 
     def _act(self, action: str) -> Outcome:
         before = self._engine.state
-        reply = self._engine.step(playable(action) or UNKNOWN_VERB)
+        reply = self._engine.step(playable(action))
         return Outcome(
             self._told(reply.text),
             0 if self._engine.state == before else self._reached(reply.actions),

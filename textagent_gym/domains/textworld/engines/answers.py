@@ -1,10 +1,10 @@
-"""What a game says to a command, worked out once.
+"""What a game says to a line, worked out once.
 
-A game's answer follows from the game, the situation and the command, so each one is worked out once and remembered for
+A game's answer follows from the game, the situation and the line, so each one is worked out once and remembered for
 everybody who plays the game in this process:
 
     opening   game                      -> Answer
-    play      game, situation, command  -> Answer, which leads to another situation
+    play      game, situation, line     -> Answer, which leads to another situation
 
 The number of the turn is no part of a situation: it is only printed, by whoever counts.
 """
@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from textagent_gym.domains.textworld.inform import (
     FINAL_ANSWER,
+    Kept,
     Memory,
     Moment,
     Page,
@@ -62,13 +63,13 @@ class Situation:
     Attributes:
         world: state of the world.
         facts: facts that hold, as the game's logic counts them.
-        memory: what the parser remembers: what "it" stands for, and what was understood last.
+        memory: what the parser remembers, as `Memory.kept`.
         lines: lines typed since a question was asked.
     """
 
     world: Moment
     facts: int
-    memory: tuple[int, tuple[str | int | None, ...]]
+    memory: Kept
     lines: tuple[str, ...]
 
     def __hash__(self) -> int:
@@ -77,22 +78,24 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a game says to a command.
+    """What a game says to a line.
 
     Attributes:
         text: text, without `last_words` and the line at the edge of the screen.
         status: that line, without the number of the turn.
         actions: number of actions that succeeded.
-        counts: whether the turn counts.
+        turns: number of turns that count; a line may hold several commands.
         ending: "won" or "lost" if the game has ended with this turn, otherwise "".
+        typed: line that "again" repeats from now on; "" if it is still the one before.
         after: situation that it leads to.
     """
 
     text: str
     status: str
     actions: int
-    counts: bool
+    turns: int
     ending: str
+    typed: str
     after: Situation
 
 
@@ -107,48 +110,55 @@ def opening(game: StoredGame) -> Answer:
     page.put("\n")
     look_around(world, memory, page)
     page.prompt()
-    situation = Situation(world.moment, game.logic.initial, (memory.it, memory.understood), ())
-    return Answer(page.text, _status(world, world.score), 0, counts=False, ending="", after=situation)
+    situation = Situation(world.moment, game.logic.initial, memory.kept, ())
+    return Answer(page.text, _status(world, world.score), 0, turns=0, ending="", typed="", after=situation)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def play(game: StoredGame, situation: Situation, command: str) -> Answer:
-    """What a game says to a command.
+def play(game: StoredGame, situation: Situation, line: str) -> Answer:
+    """What a game says to a line.
 
     Args:
         game: game with its text and its logic.
-        situation: situation in which the command is typed.
-        command: what is typed, as `commands.playable` passes it.
+        situation: situation in which the line is typed.
+        line: what is typed, as `commands.playable` passes it; not one that begins with "again".
     """
     assert game.fiction is not None
     assert game.logic is not None
-    world, page = World(game.fiction, situation.world), Page()
+    world, memory, page = World(game.fiction, situation.world), Memory(*situation.memory), Page()
     page.put("\n")
-    if world.ending:
-        page.put(FINAL_ANSWER)
-        return Answer(page.text, _status(world, world.score), 0, counts=False, ending="", after=situation)
-    memory, lines = Memory(*situation.memory), (*situation.lines, command)
-    parser = Parser(world, memory, lines)
-    try:
-        understood = parser.parse()
-    except UnansweredError:
-        understood, memory = None, Memory(*situation.memory)
-    else:
-        lines = ()
-    if understood is None:
-        page.complain(parser.reply)
-        page.prompt()
-        after = Situation(situation.world, situation.facts, (memory.it, memory.understood), lines)
-        return Answer(page.text, _status(world, world.score), 0, counts=False, ending="", after=after)
-    page.put(parser.note)
-    events = carry_out(understood, parser.text, world, memory, page)
+    if world.ending or not line:
+        page.complain(FINAL_ANSWER if world.ending else "I beg your pardon?\n")
+        if not world.ending:
+            page.prompt()
+        return Answer(page.text, _status(world, world.score), 0, turns=0, ending="", typed="", after=situation)
     shown = world.score
-    counts = end_turn(world, page)
-    if not world.ending:
-        page.prompt()
-        shown = world.score
-    after = Situation(world.moment, _follow(game.logic, situation.facts, events), (memory.it, memory.understood), ())
-    return Answer(page.text, _status(world, shown), len(events), counts, world.ending, after)
+    actions = turns = 0
+    lines: tuple[str, ...] = (*situation.lines, line)
+    while lines:
+        before, parser = memory.kept, Parser(world, memory, lines)
+        try:
+            understood = parser.parse()
+        except UnansweredError:
+            memory, understood = Memory(*before), None
+        else:
+            lines = ()
+        page.put(parser.note)
+        if understood is None:
+            page.divide()
+            page.complain(parser.reply)
+            break
+        memory.blamed = 0
+        events = carry_out(understood, parser.text, world, memory, page)
+        turns += end_turn(world, page)
+        actions += len(events)
+        situation = Situation(world.moment, _follow(game.logic, situation.facts, events), memory.kept, ())
+        if world.ending:
+            return Answer(page.text, _status(world, shown), actions, turns, world.ending, parser.typed, situation)
+        lines = () if parser.rest is None else (parser.rest,)
+    page.prompt()
+    after = Situation(situation.world, situation.facts, memory.kept, lines)
+    return Answer(page.text, _status(world, world.score), actions, turns, "", parser.typed, after)
 
 
 def _follow(logic: GameLogic, facts: int, events: list[str]) -> int:

@@ -29,7 +29,7 @@ class Reply:
 class Engine(ABC):
     """Plays one game at a time, and says what the compiled game says. Not shared between threads.
 
-    A command is one that `commands.playable` has passed, or `commands.UNKNOWN_VERB`. Nothing starts before `start`.
+    A command is what `commands.playable` has returned. Nothing starts before `start`.
     """
 
     @abstractmethod

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from textagent_gym.domains.textworld.commands import UNKNOWN_VERB
 from textagent_gym.domains.textworld.engines.answers import Situation, opening, play
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
-from textagent_gym.domains.textworld.inform import last_words
+from textagent_gym.domains.textworld.inform import AGAIN, last_words, split_words
 from textagent_gym.domains.textworld.store import StoredGame
 from textagent_gym.errors import GenerationError
+
+_AGAIN_LETTERS = frozenset(word[0] for word in AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """A saved moment: the situation, and the number of the turn."""
+    """A saved moment: the situation, the number of the turn, and the line that "again" repeats."""
 
     situation: Situation
     turn: int
+    typed: str
 
 
 class Native(Engine):
@@ -26,20 +30,23 @@ class Native(Engine):
         self._game: StoredGame
         self._situation: Situation
         self._turn = 1
+        self._typed = ""
 
     def start(self, game: StoredGame) -> str:
         """See `Engine`."""
         if game.fiction is None or game.logic is None:
             raise GenerationError(f"{game.story} has no .json file that describes it; play it with engine='reference'")
         first = opening(game)
-        self._game, self._situation, self._turn = game, first.after, 1
+        self._game, self._situation, self._turn, self._typed = game, first.after, 1, ""
         return f"{first.text}{first.status}{self._turn}"
 
     def step(self, command: str) -> Reply:
         """See `Engine`."""
+        if command[:1] in _AGAIN_LETTERS and split_words(command)[0] in AGAIN and not self._situation.lines:
+            command = self._typed or UNKNOWN_VERB
         answer = play(self._game, self._situation, command)
-        before, self._turn = self._turn, self._turn + answer.counts
-        self._situation = answer.after
+        before, self._turn = self._turn, self._turn + answer.turns
+        self._situation, self._typed = answer.after, answer.typed or self._typed
         if not answer.ending:
             return Reply(f"{answer.text}{answer.status}{self._turn}", answer.actions, won=False, lost=False)
         assert self._game.fiction is not None
@@ -59,12 +66,12 @@ class Native(Engine):
 
     def snapshot(self) -> object:
         """See `Engine`."""
-        return _Snapshot(self._situation, self._turn)
+        return _Snapshot(self._situation, self._turn, self._typed)
 
     def restore(self, moment: object) -> None:
         """See `Engine`."""
         assert isinstance(moment, _Snapshot)
-        self._situation, self._turn = moment.situation, moment.turn
+        self._situation, self._turn, self._typed = moment.situation, moment.turn, moment.typed
 
     def close(self) -> None:
         """See `Engine`; there is nothing to give back."""

@@ -172,7 +172,7 @@ class ZMachine(Engine):
     def _first_moment(self, *, reporting: bool) -> _Opening:
         raw: str = self._frotz.reset()[0]
         if reporting:
-            for request in _REPORTING:
+            for request in (*_REPORTING, UNKNOWN_VERB):  # The last one is what "again" repeats.
                 self._frotz.step(request)
         return _Opening(_printed(raw), self._frotz.get_state())
 

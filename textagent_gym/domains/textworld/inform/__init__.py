@@ -15,14 +15,16 @@ from textagent_gym.domains.textworld.inform.fiction import Fiction
 from textagent_gym.domains.textworld.inform.page import Page
 from textagent_gym.domains.textworld.inform.parser import Command, Parser
 from textagent_gym.domains.textworld.inform.questions import UnansweredError
-from textagent_gym.domains.textworld.inform.reading import Memory
+from textagent_gym.domains.textworld.inform.reading import AGAIN, Kept, Memory, split_words
 from textagent_gym.domains.textworld.inform.rules import carry_out, look_around
 from textagent_gym.domains.textworld.inform.world import Moment, World, beginning
 
 __all__ = [
+    "AGAIN",
     "FINAL_ANSWER",
     "Command",
     "Fiction",
+    "Kept",
     "Memory",
     "Moment",
     "Page",
@@ -34,4 +36,5 @@ __all__ = [
     "end_turn",
     "last_words",
     "look_around",
+    "split_words",
 ]

@@ -6,7 +6,7 @@ from textagent_gym.domains.textworld.inform.descriptions import read_description
 from textagent_gym.domains.textworld.inform.fiction import PLAYER
 from textagent_gym.domains.textworld.inform.names import is_direction, search
 from textagent_gym.domains.textworld.inform.problems import Problem
-from textagent_gym.domains.textworld.inform.reading import ALL, ALL_WANTED, UNSET, Reading
+from textagent_gym.domains.textworld.inform.reading import ALL, ALL_WANTED, THEN, UNSET, Reading
 from textagent_gym.domains.textworld.inform.vocabulary import MULTIPLE
 
 UNDECIDED, SEVERAL, NONE = 0, 1, -1
@@ -169,7 +169,7 @@ def _find_seconds(reading: Reading) -> bool:
     at = reading.at
     while not reading.finished and (reading.is_preposition(reading.peek()) or reading.peek() in ALL):
         reading.at += 1
-    has_words = not reading.finished
+    has_words = reading.peek() not in (None, THEN)
     if has_words:
         described = reading.described
         read_description(reading)
@@ -185,9 +185,9 @@ def _find_seconds(reading: Reading) -> bool:
 
 def _likely(reading: Reading, one: int, other: int) -> int:
     """How likely two nouns are meant together, by the rules of Inform and of TextWorld's games; 0 for no noun."""
-    assert reading.sentence is not None
     world, action = reading.world, reading.action
-    noun, second = (other, one) if reading.sentence.swapped else (one, other)
+    swapped = reading.sentence is not None and reading.sentence.swapped
+    noun, second = (other, one) if swapped else (one, other)
     if noun >= PLAYER and second > PLAYER and world.holder[second] == PLAYER:
         if action in ("slicing", "chopping", "dicing") and not world.has_trait(second, "sharp"):
             return _VERY_UNLIKELY

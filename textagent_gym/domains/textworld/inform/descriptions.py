@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textagent_gym.domains.textworld.inform.reading import ALL, ALL_WANTED, Description, Reading
+from textagent_gym.domains.textworld.inform.reading import ALL, ALL_WANTED, THEN, Description, Reading
 
 _OWNERS = {
     "my": "my", "this": "my", "these": "my", "that": "that", "those": "that",
@@ -46,7 +46,7 @@ def read_description(reading: Reading) -> None:
 
 def _read_number(reading: Reading, described: Description) -> bool:
     """Take the word that was read for the number of things that are meant, if it is one and others follow."""
-    if reading.finished:
+    if reading.peek() in (None, THEN):
         return False
     number = reading.number_at(reading.at - 1)
     if number > 0:

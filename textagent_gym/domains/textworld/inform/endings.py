@@ -36,8 +36,7 @@ def end_turn(world: World, page: Page) -> bool:
     _follow_quests(world)
     counts = not world.ending
     if counts:
-        page.said = True  # The compiled game reports points and turns here, for TextWorld to read.
-        page.divide()
+        page.report()
         _tell_of_points(world.score - before, page)
         required = [index for index, goal in enumerate(world.fiction.goals) if goal.required]
         if required and all(world.completed >> index & 1 for index in required):

@@ -116,7 +116,7 @@ def _contents(turn: Turn, holder: int) -> str:
     """A sentence on what is in a container or on a supporter."""
     things = turn.world.contents[holder]
     where = "In" if turn.fiction.kinds[holder] == "container" else "On"
-    return f"{where} {turn.the(holder)} {'is' if len(things) == 1 else 'are'} {turn.listed(things)}."
+    return f"{where} {turn.the(holder)} {turn.is_or_are(things)} {turn.listed(things)}."
 
 
 LOOKING: dict[str, Rule] = {

@@ -11,13 +11,16 @@ from textagent_gym.domains.textworld.inform.questions import Questions
 from textagent_gym.domains.textworld.inform.reading import (
     ALL_WANTED,
     CONNECTIVES,
+    EXCEPTIONS,
     SEVERAL_THINGS,
+    THEN,
     UNSET,
     Description,
     Reading,
 )
 from textagent_gym.domains.textworld.inform.vocabulary import MULTIPLE
 
+_AFTER_NOUNS = CONNECTIVES | {THEN, None}  # What may follow the last noun of a sentence; None is the end.
 _PRONOUNS = frozenset(("it", "him", "her", "them"))
 
 
@@ -62,7 +65,7 @@ class NounPhrases:
                     break
                 reading.problem = Problem.SEVERAL
                 return None
-            adding = adding if word == "and" else not adding
+            adding = not adding if word in EXCEPTIONS else adding
             if not several:
                 reading.several, several = [single], True
             reading.silent, reading.inferred_from = True, None
@@ -198,7 +201,7 @@ class NounPhrases:
         if reading.match_from <= len(reading.words):
             if len(reading.matches) == 1:
                 return reading.matches[0]
-            if not reading.finished and reading.peek() not in CONNECTIVES and reading.lookahead is None:
+            if reading.lookahead is None and reading.peek() not in _AFTER_NOUNS:
                 return 0
         if len(reading.matches) == 1:
             chosen = reading.matches[0]

@@ -17,10 +17,11 @@ class Page:
         said: whether something was said since the last paragraph break.
     """
 
-    __slots__ = ("_parts", "_state", "said")
+    __slots__ = ("_parts", "_reported", "_state", "said")
 
     def __init__(self) -> None:
         self._parts: list[str] = []
+        self._reported = -1
         self.said = False
         self._state = 0
 
@@ -51,6 +52,18 @@ class Page:
         """Say why a command is not understood, or ask for more; the text has its own line breaks."""
         self._parts.append(text)
         self.said = True
+
+    def report(self) -> None:
+        """End a turn: the compiled game prints points and turns for TextWorld to read.
+
+        TextWorld cuts out everything from the first report of a line to the last, so of several commands in a line only
+        the first one is read.
+        """
+        if self._reported < 0:
+            self._reported = len(self._parts)
+        del self._parts[self._reported :]
+        self.said = True
+        self.divide()
 
     def clear(self) -> None:
         """Forget what was said and how the last paragraph ended."""

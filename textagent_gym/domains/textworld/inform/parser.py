@@ -19,11 +19,21 @@ from textagent_gym.domains.textworld.inform.names import is_direction
 from textagent_gym.domains.textworld.inform.nouns import NounPhrases
 from textagent_gym.domains.textworld.inform.problems import MeaninglessError, Problem
 from textagent_gym.domains.textworld.inform.questions import Questions, RetypedError, UnansweredError
-from textagent_gym.domains.textworld.inform.reading import SEVERAL_THINGS, TOPIC, UNSET, Memory, Reading
+from textagent_gym.domains.textworld.inform.reading import (
+    AGAIN,
+    SEVERAL_THINGS,
+    THEN,
+    TOPIC,
+    UNSET,
+    Description,
+    Memory,
+    Reading,
+)
 from textagent_gym.domains.textworld.inform.vocabulary import Sentence, Token, grammar
 from textagent_gym.domains.textworld.inform.wording import complaint, said
 from textagent_gym.domains.textworld.inform.world import World
 
+_BETWEEN_COMMANDS = frozenset((",", THEN))
 _HEARD_TOPICS = frozenset(("asking", "answering", "telling"))  # Actions whose topic counts as a noun.
 
 
@@ -53,11 +63,16 @@ class Parser:
     Attributes:
         reply: question that waits for an answer, or what is wrong with the command.
         note: text that tells what was taken for granted, printed before the action.
+        rest: what is left of the line after the command: the next command; `None` if there is none.
+        typed: line that "again" repeats from now on; "" if it is still the one before.
     """
 
     def __init__(self, world: World, memory: Memory, lines: Sequence[str]) -> None:
         self.reply = ""
         self.note = ""
+        self.rest: str | None = None
+        self.typed = ""
+        self._addressed = False
         self._world = world
         self._reading = Reading(world, memory, grammar(world.fiction.cooking))
         self._questions = Questions(self._reading, lines)
@@ -90,11 +105,25 @@ class Parser:
     def _parse(self) -> Command:
         reading = self._reading
         reading.verb = reading.words[0] if reading.words else ""
+        if not reading.verb:
+            raise MeaninglessError(Problem.STUCK)
+        if reading.verb == ",":
+            raise MeaninglessError(Problem.COMMA_FIRST)
+        self.typed = reading.text
         sentences = reading.grammar.sentences.get(reading.verb)
+        command = self._direction_alone() if sentences is None else None
+        if command is not None:
+            return command
+        if "," in reading.words:
+            self._address(is_verb=sentences is not None)
         if sentences is None:
-            return self._direction_alone()
+            raise MeaninglessError(Problem.VERB)
         reading.worst, reading.saw_list, reading.pronoun = Problem.STUCK, False, (None, 0)
+        second = reading.words[1] if len(reading.words) > 1 else None
+        last = reading.words[-1] if second else None
         for sentence in sentences:
+            if not sentence.can_fit(second, last):
+                continue
             command = self._try(sentence)
             if command is not None:
                 return command
@@ -103,17 +132,50 @@ class Parser:
                 break
         raise MeaninglessError(reading.worst)
 
-    def _direction_alone(self) -> Command:
+    def _direction_alone(self) -> Command | None:
+        """The command of a line that begins with a direction, if it does."""
         reading = self._reading
         reading.at, reading.described.indefinite, reading.filter = 1, False, ""
         reading.sentence, reading.action, reading.count, reading.second = None, "going", 0, UNSET
         reading.index = 0
         meant = self._nouns.find("compass", "", "")
         if not is_direction(meant):
-            raise MeaninglessError(Problem.VERB)
-        if not reading.finished:
-            raise MeaninglessError(Problem.TOO_LONG)
+            return None
+        self._end_command()
         return Command("going", (meant,), ())
+
+    def _end_command(self) -> None:
+        """Keep what follows a command in the line."""
+        reading = self._reading
+        if reading.sentence is not None and 0 < reading.memory.cut_at[0] <= len(reading.words):
+            reading.at = reading.memory.cut_at[0]
+        if not reading.finished and reading.peek() not in _BETWEEN_COMMANDS:
+            raise MeaninglessError(Problem.TOO_LONG)
+        self.rest = reading.next_command()
+
+    def _address(self, *, is_verb: bool) -> None:
+        """Read a line such as "me, jump" from its comma on; nobody but the player can be spoken to.
+
+        Args:
+            is_verb: whether the first word is a verb, so that the comma may stand in a list.
+        """
+        reading = self._reading
+        comma = reading.words.index(",") + 1
+        reading.at, reading.described, reading.filter, reading.lookahead = 1, Description(), "", Token("held")
+        reading.sentence, reading.action, reading.count, reading.second = None, "", 0, UNSET
+        found = PLAYER if self._addressed else self._nouns.find("player", "room", "creature")
+        if found not in (0, PLAYER):
+            reading.memory.blamed = found
+            raise MeaninglessError(Problem.DEAF)
+        if found == PLAYER and reading.at == comma:
+            rest = reading.after(comma + 1)
+            if reading.words[comma:] and reading.words[comma] in AGAIN:
+                raise MeaninglessError(Problem.REPEATED_TO)
+            self._addressed = True
+            reading.type(rest)
+            raise RetypedError
+        if not is_verb:
+            raise MeaninglessError(Problem.UNSPOKEN if found else Problem.NOBODY)
 
     # Sentences.
 
@@ -126,8 +188,6 @@ class Parser:
         if not self._look_ahead(sentence):
             return None
         self._begin_sentence()
-        if not self._ends_right(sentence):
-            return None
         reading.at = 2
         for index, token in enumerate(sentence.tokens):
             reading.index = index
@@ -142,13 +202,6 @@ class Parser:
         reading = self._reading
         reading.inferred_from, reading.count, reading.several, reading.several_as = None, 0, [], ""
         reading.pattern, reading.problem = [], Problem.STUCK
-
-    def _ends_right(self, sentence: Sentence) -> bool:
-        """Whether the last word is the one with which a sentence ends, if it ends with one."""
-        if not sentence.tokens or sentence.tokens[-1].kind != "word":
-            return True
-        words = self._reading.words
-        return len(words) > 1 and words[-1] in sentence.tokens[-1].words
 
     def _look_ahead(self, sentence: Sentence) -> bool:
         """Learn from the second noun what the first can be; whether the sentence can fit at all."""
@@ -197,10 +250,12 @@ class Parser:
     def _complete(self, sentence: Sentence) -> Command | None:
         """The command, now that every part of a sentence has been found."""
         reading = self._reading
-        if not reading.finished:
+        if not reading.finished and reading.peek() not in _BETWEEN_COMMANDS:
             reading.memory.understood = tuple(reading.pattern[: reading.index])
             reading.problem = Problem.TOO_LONG
             return None
+        if not reading.finished:
+            reading.leave_cut()
         first, second = reading.inputs
         if reading.count >= 1 and first == SEVERAL_THINGS and not self._revise(second):
             reading.problem, reading.nothing_to = Problem.NOTHING, reading.action
@@ -220,6 +275,7 @@ class Parser:
             nouns.reverse()
         if nouns and nouns[0] >= FIRST_DIRECTION:
             reading.notice(nouns[0])
+        self._end_command()
         return Command(sentence.action, tuple(nouns), tuple(reading.several))
 
     def _contradicts(self, first: int, second: int) -> bool:

@@ -19,6 +19,11 @@ class Problem(IntEnum):
     TOO_FEW = 16
     NOTHING = 17
     OUT_OF_CONTEXT = 19
+    REPEATED_TO = 20
+    COMMA_FIRST = 21
+    NOBODY = 22
+    DEAF = 23
+    UNSPOKEN = 24
 
 
 SENTENCES = {
@@ -29,6 +34,10 @@ SENTENCES = {
     Problem.VERB: "That's not a verb I recognise.",
     Problem.NOTHING: "There are none at all available!",
     Problem.OUT_OF_CONTEXT: "That noun did not make sense in this context.",
+    Problem.REPEATED_TO: 'To repeat a command like "frog, jump", just say "again", not "frog, again".',
+    Problem.COMMA_FIRST: "You can't begin with a comma.",
+    Problem.NOBODY: "You seem to want to talk to someone, but I can't see whom.",
+    Problem.UNSPOKEN: 'To talk to someone, try "someone, hello" or some such.',
 }
 """What is said to the problems that need no more than a sentence."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textagent_gym.domains.textworld.inform.choices import SEVERAL
 from textagent_gym.domains.textworld.inform.fiction import FIRST_DIRECTION
 from textagent_gym.domains.textworld.inform.naming import definite
-from textagent_gym.domains.textworld.inform.reading import ALL, MOST_LETTERS, Reading
+from textagent_gym.domains.textworld.inform.reading import ALL, MOST_LETTERS, Reading, split_words
 from textagent_gym.domains.textworld.inform.vocabulary import MULTIPLE, PROGRAM_VERBS, dictionary_form
 from textagent_gym.domains.textworld.inform.wording import so_far
 
@@ -54,14 +54,14 @@ class Questions:
         self.question = f"Which do you mean, {', '.join(names[:-1])} or {names[-1]}?\n"
         while True:
             answer = self.next_line()
-            first = dictionary_form(answer.split(" ")[0])
+            first = dictionary_form(split_words(answer)[0])
             if first not in ALL:
                 break
             if kind in MULTIPLE:
                 reading.several += reading.matches
                 return SEVERAL
             self.question = "Sorry, you can only have one item here. Which exactly?"
-        if self._is_verb(first):
+        if self._is_command(answer):
             reading.type(answer)
         else:
             reading.insert(answer, reading.match_from)
@@ -72,7 +72,7 @@ class Questions:
         reading = self._reading
         self.question = f"{'Whom' if kind == 'creature' else 'What'} do you want to {so_far(reading)}?\n"
         answer = self.next_line()
-        if self._is_verb(dictionary_form(answer.split(" ")[0])):
+        if self._is_command(answer):
             reading.type(answer)
             raise RetypedError
         between: list[str] = []
@@ -86,5 +86,8 @@ class Questions:
         reading.type(" ".join((reading.text, *between, answer)))
         raise RetypedError
 
-    def _is_verb(self, word: str) -> bool:
-        return word in self._reading.grammar.sentences or word in PROGRAM_VERBS
+    def _is_command(self, answer: str) -> bool:
+        """Whether an answer is a command of its own: it begins with a verb, or speaks to somebody."""
+        words = split_words(answer)
+        verb = dictionary_form(words[0])
+        return "," in words or verb in self._reading.grammar.sentences or verb in PROGRAM_VERBS

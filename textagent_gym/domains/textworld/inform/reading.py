@@ -6,6 +6,7 @@ what a command means depends on that, so it stands in one place here too.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from textagent_gym.domains.textworld.inform.fiction import PLAYER
@@ -19,8 +20,19 @@ _MOST_WORDS = 15  # Of a line, for the same reason.
 ALL = frozenset(("all", "each", "every", "everythin", "both"))
 """Words for everything that is there."""
 
-CONNECTIVES = frozenset(("and", "but", "except"))
+EXCEPTIONS = frozenset(("but", "except"))
+"""Words that take what follows out of a list."""
+
+CONNECTIVES = EXCEPTIONS | {"and", ","}
 """Words between the names of a list."""
+
+THEN = "then"
+"""The word between two commands; a full stop is read as this word."""
+
+AGAIN = frozenset(("again", "g"))
+"""Words that repeat the line before."""
+
+_WORD = re.compile(r'[.,"]|[^ .,"]+')
 
 SEVERAL_THINGS, TOPIC = 0, 1
 """What a noun phrase stands for that is no entity."""
@@ -49,10 +61,35 @@ class Memory:
     Attributes:
         it: what "it" stands for, or `UNSET`.
         understood: parts of the last command that had too many words, as far as they were understood.
+        blamed: entity that the last complaint was about, until a command is understood; or 0.
+        listed_many: whether the last list that began with "is" or "are" had several things; an empty one conjugates
+            its verb like the list before.
+        cut_at: word and letter at which the next line is taken to end, or 0; a line such as "take all. look" leaves
+            this behind where "all" means nothing.
     """
 
     it: int = UNSET
     understood: tuple[str | int | None, ...] = ()
+    blamed: int = 0
+    listed_many: bool = False
+    cut_at: tuple[int, int] = (0, 0)
+
+    @property
+    def kept(self) -> Kept:
+        """All of it as a value that never changes: the arguments of `Memory`."""
+        return self.it, self.understood, self.blamed, self.listed_many, self.cut_at
+
+
+Kept = tuple[int, tuple[str | int | None, ...], int, bool, tuple[int, int]]
+
+
+def split_words(text: str) -> list[str]:
+    """Words of a line as they were typed; commas, full stops and quotation marks are words of their own.
+
+    >>> split_words('take it, then say "x".')
+    ['take', 'it', ',', 'then', 'say', '"', 'x', '"', '.']
+    """
+    return _WORD.findall(text)
 
 
 @dataclass
@@ -157,23 +194,47 @@ class Reading:
     worst: Problem = Problem.STUCK
     counted: int = 0
     nothing_to: str = ""
-    _starts: list[int] = field(default_factory=list)
 
     def type(self, text: str) -> None:
         """Read a line from its beginning."""
         self.text = text[:MOST_LETTERS]
-        self.words, self._starts = [], []
-        at = 0
-        for word in self.text.split(" "):
-            if word and len(self.words) < _MOST_WORDS:
-                self.words.append(dictionary_form(word))
-                self._starts.append(at)
-            at += len(word) + 1
+        words = split_words(self.text)[:_MOST_WORDS]
+        self.words = [THEN if word == "." else dictionary_form(word) for word in words]
+        cut = self.memory.cut_at[0]
+        if 0 < cut <= len(self.words):
+            self.memory.cut_at = cut, self._start(cut)
 
     def insert(self, text: str, position: int) -> None:
         """Put words before a word of the line."""
-        at = self._starts[position - 1]
+        at = self._start(position)
         self.type(f"{self.text[:at]}{text} {self.text[at:]}")
+
+    def after(self, position: int) -> str:
+        """The line from a word on."""
+        return self.text[self._start(position) :]
+
+    def next_command(self) -> str | None:
+        """The rest of the line, after blanks for what was read, or `None`; "again" leaves what was read instead."""
+        (word, letter), self.memory.cut_at = self.memory.cut_at, (0, 0)
+        if self.finished:
+            return self._blank(0, letter) if word else None
+        if self.at >= len(self.words):
+            return None
+        if self.words[self.at] in AGAIN:
+            return self._blank(self._start(self.at), self._start(self.at + 2))
+        return self._blank(0, self._start(self.at + 1))
+
+    def _blank(self, start: int, end: int) -> str:
+        return self.text[:start] + " " * (end - start) + self.text[end:]
+
+    def leave_cut(self) -> None:
+        """Remember where the line is cut, which the line after it does not forget."""
+        self.memory.cut_at = self.at, self._start(self.at)
+
+    def _start(self, position: int) -> int:
+        """Where a word begins in the line; its end for words past the last one."""
+        starts = [match.start() for match in _WORD.finditer(self.text)]
+        return starts[position - 1] if position <= min(len(starts), _MOST_WORDS) else len(self.text)
 
     @property
     def finished(self) -> bool:
@@ -198,7 +259,7 @@ class Reading:
         word = self.words[position - 1]
         if word in NUMBERS:
             return NUMBERS[word]
-        digits = self.text[self._starts[position - 1] :].split(" ")[0]
+        digits = split_words(self.text)[position - 1]
         if not digits.isdecimal():
             return _NO_NUMBER
         return _LARGEST_NUMBER if len(digits) > len("9999") else int(digits)

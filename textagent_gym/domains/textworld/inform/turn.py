@@ -185,6 +185,12 @@ class Turn:
         """The things that are in or on something, in a row."""
         return naming.joined([naming.indefinite(self.world, thing, self.action, listed=True) for thing in things])
 
+    def is_or_are(self, things: Sequence[int]) -> str:
+        """The verb before a list; before an empty one it is that of the list before."""
+        if things:
+            self.memory.listed_many = len(things) > 1
+        return "are" if self.memory.listed_many else "is"
+
     def print_template(self, template: Template, described: int) -> str:
         """A description as it reads now.
 
@@ -209,7 +215,7 @@ class Turn:
 
     def _print_listing(self, listing: Listing) -> str:
         things = self.world.contents[listing.holder]
-        verb = f"{'is' if len(things) <= 1 else 'are'} " if listing.verb else ""
+        verb = f"{self.is_or_are(things)} " if listing.verb else ""
         if listing.articles:
             return verb + self.listed(things)
         return verb + naming.joined([naming.name(self.world, thing, self.action, listed=True) for thing in things])

@@ -14,14 +14,16 @@ _TWO_UNITS = frozenset("0123456789.,!?_#'\"/\\-:()")
 def dictionary_form(word: str) -> str:
     """As much of a word as the dictionary compares: a letter takes one of nine units, a digit two, others four.
 
-    >>> dictionary_form("inventory2"), dictionary_form("type-2-keycard")
-    ('inventory', 'type-2')
+    >>> dictionary_form("inventory2"), dictionary_form("type-2-keycard"), dictionary_form("cupboard;")
+    ('inventory', 'type-2', 'cupboard')
     """
     units, kept = 0, []
     for letter in word.lower():
-        units += 1 if letter in _ONE_UNIT else 2 if letter in _TWO_UNITS else 4
-        if units > _LENGTH:
+        width = 1 if letter in _ONE_UNIT else 2 if letter in _TWO_UNITS else 4
+        # Words are filled up with the unit that wide letters begin with, so one of these in the last place is not seen.
+        if units >= _LENGTH - (width > 1):
             break
+        units += width
         kept.append(letter)
     return "".join(kept)
 
@@ -55,6 +57,18 @@ class Sentence:
     action: str
     swapped: bool
     nouns: int
+
+    def can_fit(self, second: str | None, last: str | None) -> bool:
+        """Whether words can begin and end this sentence; `None` for words that were not typed.
+
+        A preposition may be left out at the end of what was typed, but not where the sentence ends with it.
+        """
+        tokens = self.tokens
+        if not tokens:
+            return True
+        if second is not None and tokens[0].words and second not in tokens[0].words:
+            return False
+        return not tokens[-1].words or last in tokens[-1].words
 
 
 @dataclass(frozen=True)

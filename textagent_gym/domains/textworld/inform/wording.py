@@ -47,11 +47,16 @@ def complaint(reading: Reading, problem: Problem) -> str:
         reading.pattern, reading.index = list(reading.memory.understood), len(reading.memory.understood)
         return f"I only understood you as far as wanting to {go}{so_far(reading)}."
     if problem == Problem.GONE and meant != UNSET:
-        return f"You can't see '{pronoun}' (nothing) at the moment."
+        blamed = reading.memory.blamed
+        noun = definite(reading.world, blamed, "") if blamed else "nothing"
+        return f"You can't see '{pronoun}' ({noun}) at the moment."
     if problem in (Problem.GONE, Problem.VAGUE):
         return f"I'm not sure what '{pronoun}' refers to."
     if problem == Problem.NOTHING and reading.nothing_to == "removing" and reading.inputs[1] >= FIRST_DIRECTION:
+        reading.memory.blamed = reading.inputs[1]
         return _nothing_in(reading.world, reading.inputs[1])
+    if problem == Problem.DEAF:
+        return f"You can't talk to {definite(reading.world, reading.memory.blamed, '')}."
     if problem == Problem.TOO_FEW:
         words = {number: word for word, number in reversed(NUMBERS.items())}
         count = f"Only {words[reading.counted]}" if reading.counted else "None"

@@ -1,0 +1,232 @@
+"""What the native engine of TextWorld costs as worlds grow, beside plain TextWorld and TextWorldExpress.
+
+    python -m benchmarks.textworld_scaling --plot docs/measurements/textworld-scaling.svg
+
+Random admissible walks, with the text and the admissible actions after every step; times are of the processor. Known
+turns were played before in this process, new ones were not. TextWorldExpress (its own text and maps, so an anchor for
+speed only) is measured where `pip install textworld-express` and Java are there; its time is that of the clock, because
+its games run in another process.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.textworld_env import per_second
+from textagent_gym.domains.textworld.commands import admissible_commands
+from textagent_gym.domains.textworld.engines.answers import play
+from textagent_gym.domains.textworld.generation import build, draw_as_made
+from textagent_gym.domains.textworld.specs import make_spec
+
+SIZES = ((2, 3, 4), (4, 6, 8), (8, 12, 12), (12, 24, 12), (20, 40, 20))
+"""Rooms, objects and quest length."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is measured."""
+
+    steps: int = 1_500
+    """Steps of each walk."""
+    upstream_steps: int = 100
+    """Steps of plain TextWorld."""
+    made: int = 3
+    """Games of each size that are made anew."""
+    plot: Path | None = None
+    """SVG file for the plot of costs over admissible actions."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs in one size of world, in microseconds for each step, and in seconds for each game that is made.
+
+    Attributes:
+        size: rooms, objects and quest length.
+        admissible: mean number of admissible actions.
+        new: step that nobody in the process has played.
+        known: step that was played before.
+        upstream: step of plain TextWorld.
+        snapshot: snapshot and going back to it.
+        making: from parameters to the first observation, native.
+        upstream_making: the same with `make_game`, the compiler and plain TextWorld, which does not keep to the length.
+    """
+
+    size: tuple[int, int, int]
+    admissible: float
+    new: float
+    known: float
+    upstream: float
+    snapshot: float
+    making: float
+    upstream_making: float
+
+
+def measure(size: tuple[int, int, int], config: Config) -> Costs:
+    """Measure one size of world."""
+    rooms, objects, length = size
+    spec = make_spec("custom", rooms=rooms, objects=objects, quest_length=length)
+    options = {"rooms": rooms, "objects": objects, "quest_length": length}
+    env = gymnasium.make(
+        "textagent/TextWorld-v0", **options, infos=("admissible_actions",), max_turns=10**9, num_tasks=1
+    ).unwrapped
+    making = _seconds(lambda index: build(spec, "train", index, compiled=False), config.made, first=1_000)
+    actions, listed = _walk(env, config.steps)
+    play.cache_clear()
+    admissible_commands.cache_clear()
+    new = _replay(env, actions)
+    known = min(_replay(env, actions) for _ in range(2))
+    snapshot = 1e6 / per_second(lambda: env.restore(env.snapshot()), 500)
+    env.close()
+    upstream, upstream_making = _upstream(spec, config)
+    return Costs(size, listed, new, known, upstream, snapshot, making, upstream_making)
+
+
+def _walk(env: Any, steps: int) -> tuple[list[str | None], float]:
+    """A random walk as actions, `None` for a reset, and the mean number of admissible actions."""
+    rng, actions, listed, over = random.Random(0), [], 0, True
+    info: dict[str, Any] = {}
+    while len(actions) < steps:
+        if over:
+            _, info = env.reset(options={"task_index": 0})
+            actions.append(None)
+        actions.append(rng.choice(info["admissible_actions"]))
+        listed += len(info["admissible_actions"])
+        *_, terminated, truncated, info = env.step(actions[-1])
+        over = terminated or truncated
+    return actions, listed / len(actions)
+
+
+def _replay(env: Any, actions: list[str | None]) -> float:
+    """Microseconds for each step of a walk."""
+    started = time.process_time()
+    for action in actions:
+        if action is None:
+            env.reset(options={"task_index": 0})
+        else:
+            env.step(action)
+    return 1e6 * (time.process_time() - started) / len(actions)
+
+
+def _seconds(make: Callable[[int], object], times: int, *, first: int) -> float:
+    """Mean seconds of the processor for each of several games."""
+    started = time.process_time()
+    for index in range(first, first + times):
+        make(index)
+    return (time.process_time() - started) / times
+
+
+def _upstream(spec: Any, config: Config) -> tuple[float, float]:
+    """Microseconds for each step of plain TextWorld, and seconds for each game that it makes."""
+    import tempfile
+
+    import textworld
+
+    infos = textworld.EnvInfos(admissible_commands=True)
+    with tempfile.TemporaryDirectory() as folder:
+        options = textworld.GameOptions()
+
+        def make(seed: int) -> Any:
+            # The compiler is a process of its own, so its time is that of the clock.
+            options.path = str(Path(folder, f"{seed}.z8"))
+            env = textworld.start(textworld.generator.compile_game(draw_as_made(spec, seed), options), infos)
+            env.reset()
+            return env
+
+        started = time.perf_counter()
+        envs = [make(seed) for seed in range(2, 2 + config.made)]
+        making = (time.perf_counter() - started) / config.made
+        env, rng = envs[0], random.Random(0)
+        state = env.reset()
+        started = time.process_time()
+        for _ in range(config.upstream_steps):
+            state, _, done = env.step(rng.choice(state.admissible_commands))
+            state = env.reset() if done else state
+        return 1e6 * (time.process_time() - started) / config.upstream_steps, making
+
+
+def express() -> str:
+    """What TextWorldExpress does in a second, or why it is not measured."""
+    try:
+        from textworld_express import TextWorldExpressEnv
+    except ImportError as error:
+        return f"TextWorldExpress is not measured: {error}."
+    try:
+        env = TextWorldExpressEnv(envStepLimit=10**6)
+    except OSError as error:
+        return f"TextWorldExpress is not measured, because Java does not start: {error}."
+    rng, done, steps, resets = random.Random(0), True, 0, 0
+    env.load(gameName="cookingworld", gameParams="")
+    started = time.perf_counter()
+    while time.perf_counter() - started < 5:
+        if done:
+            _, infos = env.reset(seed=resets % 50, gameFold="train")
+            resets += 1
+        _, _, done, infos = env.step(rng.choice(infos["validActions"]))
+        steps += 1
+    stepping = steps / (time.perf_counter() - started)
+    resetting = time.perf_counter()
+    for seed in range(300):
+        env.reset(seed=seed % 50, gameFold="train")
+    return (
+        f"TextWorldExpress, cooking, valid actions: {stepping:,.0f} steps/s, "
+        f"{300 / (time.perf_counter() - resetting):,.0f} resets/s (of the clock)."
+    )
+
+
+def plot(costs: list[Costs], path: Path) -> None:
+    """Draw costs of a step over the number of admissible actions."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 4))
+    admissible = [cost.admissible for cost in costs]
+    for label, name in (
+        ("plain TextWorld", "upstream"),
+        ("native, new turns", "new"),
+        ("native, known turns", "known"),
+    ):
+        axes.plot(admissible, [getattr(cost, name) for cost in costs], marker="o", label=label)
+    axes.set(xscale="log", yscale="log", xlabel="admissible actions, mean of a walk", ylabel="microseconds per step")
+    axes.legend()
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+
+
+def main() -> None:
+    """Print the costs of every size."""
+    config = tyro.cli(Config)
+    console, costs = Console(), []
+    table = Table(title="TextWorld over the size of the world", header_style="bold")
+    for column in ("world", "admissible", "known µs", "new µs", "upstream µs", "ratio", "snapshot µs", "made s", "up."):
+        table.add_column(column)
+    for size in SIZES:
+        cost = measure(size, config)
+        costs.append(cost)
+        table.add_row(
+            "w{}-o{}-q{}".format(*size),
+            f"{cost.admissible:.1f}",
+            f"{cost.known:.1f}",
+            f"{cost.new:.0f}",
+            f"{cost.upstream:.0f}",
+            f"{cost.upstream / cost.known:.0f}, {cost.upstream / cost.new:.0f}",
+            f"{cost.snapshot:.1f}",
+            f"{cost.making:.2f}",
+            f"{cost.upstream_making:.1f}",
+        )
+        console.print(f"w{size[0]}: done")
+    console.print(table)
+    console.print(express())
+    if config.plot is not None:
+        plot(costs, config.plot)
+
+
+if __name__ == "__main__":
+    main()
