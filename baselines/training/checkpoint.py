@@ -76,7 +76,7 @@ def save_checkpoint(
     run: Path,
     iteration: int,
     *,
-    optimizer: Any,
+    optimizer: dict[str, Any],
     schedule: Any,
     successes: list[float],
     save_policy: Callable[[Path], None],
@@ -88,7 +88,8 @@ def save_checkpoint(
     Args:
         run: folder of the run.
         iteration: number of iterations that were learned from.
-        optimizer, schedule: objects with a `state_dict`.
+        optimizer: state of the optimizer.
+        schedule: object with a `state_dict`.
         successes: success rate of each iteration.
         save_policy: writes the policy and its chat settings to a folder.
         adapters: weights of the policy's adapters.
@@ -100,7 +101,7 @@ def save_checkpoint(
         if critic is not None:
             critic.save_pretrained(folder / _CRITIC)
         state = {
-            "optimizer": optimizer.state_dict(),
+            "optimizer": optimizer,
             "schedule": schedule.state_dict(),
             "iteration": iteration,
             "successes": successes,

@@ -56,6 +56,13 @@ from baselines.training.allocator import keep_freed_memory
 from baselines.training.capabilities import check_environments, infos_of
 from baselines.training.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.training.critic import load_critic
+from baselines.training.sharding import (
+    check_distribution,
+    gather_weights,
+    load_whole_state,
+    make_whole_copy,
+    whole_state,
+)
 from baselines.training.trackers import check_trackers, flat_settings
 from baselines.training.update import Learner, update, useful_groups
 from textagent_gym.errors import WorldBrokenError
@@ -134,8 +141,7 @@ def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
     is_due = config.eval_every and (iteration % config.eval_every == 0 or iteration == config.iterations)
     if not is_due or iteration in run.evaluated:
         return
-    run.learner.policy.eval()
-    policy = run.accelerator.unwrap_model(run.learner.policy)
+    policy = run.acting_policy()
     if run.held_out is None:
         processes, process = run.accelerator.num_processes, run.accelerator.process_index
         run.held_out = HeldOut(run.played, policy, run.chat, processes, process)
@@ -152,8 +158,7 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     """One iteration. It has seeds of its own, so what happens in it does not depend on when a run resumed."""
     config, iteration = run.config, run.iteration
     started = time.perf_counter()
-    run.learner.policy.eval()
-    collector.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
+    collector.generator.take_weights(run.acting_policy())
     collection = _collect(run, collector)
     collection, branch_steps = _value(run, collector, collection)
     collector.generator.forget()  # The update needs the memory.
@@ -300,6 +305,7 @@ class _Run:
         self.folder = config.out
         check_trackers(config.trackers)
         self.accelerator = Accelerator(log_with=list(config.trackers) or None, project_dir=str(config.out))
+        check_distribution(self.accelerator, config, method)
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         # A run that resumes converses as it did, wherever the first model may be now.
@@ -335,8 +341,15 @@ class _Run:
         config = self.config
         episodes = len(self.my_requests(range(config.groups))) * max(1, self.method.branches)
         make_env = self.curriculum.make_env(infos_of(self.method))
-        policy = self.accelerator.unwrap_model(self.learner.policy)
-        return make_collector(config, policy, self.chat, make_env, max(1, min(config.slots, episodes)))
+        slots = max(1, min(config.slots, episodes))
+        return make_collector(config, self.acting_policy(), self.chat, make_env, slots)
+
+    def acting_policy(self) -> Any:
+        """The policy as it is now, to be read by this process alone; all processes call it."""
+        self.learner.policy.eval()
+        if self.learner.whole_copy is not None:
+            gather_weights(self.learner.policy, self.learner.whole_copy)
+        return self.learner.actor
 
     def track(self, metrics: dict[str, Any]) -> None:
         """Log the metrics that are numbers to the trackers, at the number of the last iteration."""
@@ -359,13 +372,15 @@ class _Run:
 
     def save_checkpoint(self) -> None:
         """Write everything that is needed to resume."""
+        learner = self.learner
+        self.acting_policy()
+        optimizer = whole_state(learner.optimizer)
         if self.accelerator.is_main_process:
-            learner = self.learner
             critic = None if learner.critic is None else self.accelerator.unwrap_model(learner.critic)
             save_checkpoint(
                 self.folder,
                 self.iteration,
-                optimizer=learner.optimizer,
+                optimizer=optimizer,
                 schedule=learner.schedule,
                 successes=self.successes,
                 save_policy=self._save_policy,
@@ -378,6 +393,7 @@ class _Run:
         """Write the trained policy, unless it is there already; the checkpoint stays, for more iterations."""
         folder = self.folder / "policy"
         done = folder / "iteration"
+        self.acting_policy()
         if self.accelerator.is_main_process and not (done.is_file() and done.read_text() == str(self.iteration)):
 
             def write(fresh: Path) -> None:
@@ -416,6 +432,7 @@ class _Run:
         if critic is not None and method.critic is not None:
             groups.append({"params": list(critic.parameters()), "lr": method.critic.learning_rate})
         inner = torch.optim.AdamW(groups, lr=config.learning_rate, weight_decay=0.0)
+        whole_copy = make_whole_copy(self.accelerator, policy)
         policy, optimizer = self.accelerator.prepare(policy, inner)
         critic = None if critic is None else self.accelerator.prepare(critic)
         schedule = LinearLR(inner, 1 / (config.warmup + 1), total_iters=config.warmup)
@@ -426,14 +443,14 @@ class _Run:
             else:
                 reference = load_policy(config.model)[0].to(self.accelerator.device).eval()
         if checkpoint is not None:
-            optimizer.load_state_dict(checkpoint.optimizer)
+            load_whole_state(optimizer, checkpoint.optimizer)
             schedule.load_state_dict(checkpoint.schedule)
-        return Learner(self.accelerator, policy, optimizer, schedule, critic, reference)
+        return Learner(self.accelerator, policy, optimizer, schedule, critic, reference, whole_copy)
 
     def _adapter_weights(self) -> dict[str, torch.Tensor]:
-        return adapter_weights(self.accelerator.unwrap_model(self.learner.policy)) if self.config.lora_rank else {}
+        return adapter_weights(self.learner.actor) if self.config.lora_rank else {}
 
     def _save_policy(self, folder: Path) -> None:
-        policy = self.accelerator.unwrap_model(self.learner.policy)
+        policy = self.learner.actor
         (merged(policy) if self.config.lora_rank else policy).save_pretrained(folder)
         self.chat.save(folder)

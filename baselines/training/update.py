@@ -32,6 +32,7 @@ from baselines.settings.config import TrainerConfig
 from baselines.training.critic import estimates, read_values
 from baselines.training.openings import Opened, read_openings
 from baselines.training.scoring import batch_log_probs, read_log_probs, sampling_log_probs
+from baselines.training.sharding import whole
 
 _DIFFERENCE = "log_prob_difference"  # How the metrics name the distance between the generator and the trainer.
 _NO_ADVANTAGE = 1e-8
@@ -45,11 +46,12 @@ class Learner:
 
     Attributes:
         accelerator: the processes and their devices.
-        policy: model that acts.
+        policy: model that learns, prepared for the processes.
         optimizer: optimizer of the policy and of the critic.
         schedule: schedule of its learning rate.
         critic: model that estimates what will be earned; `None` for methods without one.
         reference: the first policy; `None` unless the method asks for it.
+        whole_copy: copy of the policy, where its own weights are divided among processes; see `training.sharding`.
     """
 
     accelerator: Accelerator
@@ -58,6 +60,12 @@ class Learner:
     schedule: Any
     critic: Any = None
     reference: Any = None
+    whole_copy: Any = None
+
+    @property
+    def actor(self) -> Any:
+        """The policy as one process can read it alone: itself, or its copy with whole weights."""
+        return self.accelerator.unwrap_model(self.policy) if self.whole_copy is None else self.whole_copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +185,9 @@ def _scores(
 
     old = sampling_log_probs(trajectories)
     if method.rescored:
-        policy = learner.accelerator.unwrap_model(learner.policy).eval()
-        old = read(policy)
-        policy.train()
+        training = learner.actor.training
+        old = read(learner.actor.eval())
+        learner.actor.train(training)
     return old, read(learner.reference) if method.reference else None
 
 
@@ -218,7 +226,9 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     steps = int(everyone.rollouts.lengths[counted].sum())
     mine = [int(i) for i in read if everyone.process[i] == accelerator.process_index]
     my_rows = rows_of([lesson.trajectories[everyone.place[i]] for i in mine])
-    sharing = my_rows if learner.critic is None else []  # A critic reads the rows of the same microbatches as a whole.
+    # A critic reads the rows of the same microbatches as a whole, and divided weights are gathered by all processes in
+    # each pass, of which some processes would have one more.
+    sharing = [] if learner.critic is not None or accelerator.is_fsdp2 else my_rows
     with torch.set_grad_enabled(not lesson.only_critic), accelerator.no_sync(learner.policy):
         openings = read_openings(learner.policy, sharing, config.microbatch, accelerator.device)
     unread = [len(row.ids) - openings.length(row) for row in my_rows]
@@ -269,7 +279,7 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     # Each model by itself: a critic that is far off must not shorten the policy's step.
     for name, model in (("gradient_norm", learner.policy), ("critic_gradient_norm", learner.critic)):
         if model is not None:
-            metrics[name] = float(accelerator.clip_grad_norm_(model.parameters(), config.max_gradient))
+            metrics[name] = float(whole(accelerator.clip_grad_norm_(model.parameters(), config.max_gradient)))
     learner.optimizer.step()
     learner.schedule.step()
     learner.optimizer.zero_grad()
