@@ -1,7 +1,7 @@
 """The Ray cluster that sandboxes and workers of environments live on.
 
-It is the one that `ray.init` was called for, or that `RAY_ADDRESS` names, or else one on this machine alone. Its machines
-have this suite installed.
+It is the one that `ray.init` was called for, or that `RAY_ADDRESS` names, or else one on this machine alone. Its
+machines have this suite installed.
 """
 
 from __future__ import annotations

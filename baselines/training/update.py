@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from accelerate.utils import gather_object
 from numpy.typing import NDArray
 
 from baselines.credit.advantages import Credit
-from baselines.credit.losses import aggregate
+from baselines.credit.losses import DivergedError, aggregate
 from baselines.credit.method import Forward, Method
 from baselines.credit.rollouts import Array, Counts, Rollouts, join, rollouts_of, turn_values
 from baselines.policy.microbatches import pack
@@ -38,6 +39,8 @@ _DIFFERENCE = "log_prob_difference"  # How the metrics name the distance between
 _NO_ADVANTAGE = 1e-8
 """Largest size of an advantage that counts as 0: equal returns, summed in different orders, differ by about 1e-16,
 which a deviation of nearly 0 makes 1e-12."""
+_MUST_BE_FINITE = {"loss", "critic_loss", "gradient_norm", "critic_gradient_norm"}
+_ADVICE = "the last checkpoint is unharmed; a lower learning_rate or max_gradient in another folder may help"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,9 @@ def update(
         `padding`, the share of padding among the tokens that the policy computes; the number of `useful_groups`, which
         have an advantage; and `log_prob_difference_mean` and `_max`, the distance of the generator's log-probabilities
         from the trainer's over the tokens of the first update, when the policy is still the one that sampled them.
+
+    Raises:
+        DivergedError: a loss or a gradient is not a finite number.
     """
     old, reference = _scores(learner, method, config, trajectories)
     values, bootstrap = _values(learner, method, config, trajectories)
@@ -280,6 +286,10 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     for name, model in (("gradient_norm", learner.policy), ("critic_gradient_norm", learner.critic)):
         if model is not None:
             metrics[name] = float(whole(accelerator.clip_grad_norm_(model.parameters(), config.max_gradient)))
+    diverged = {name: metrics[name] for name in _MUST_BE_FINITE & metrics.keys() if not isfinite(metrics[name])}
+    if diverged:  # Every process has the same numbers, so all stop, and before the weights are touched.
+        numbers = ", ".join(f"{name}={number}" for name, number in sorted(diverged.items()))
+        raise DivergedError(f"{numbers}: the update was not made; {_ADVICE}")
     learner.optimizer.step()
     learner.schedule.step()
     learner.optimizer.zero_grad()

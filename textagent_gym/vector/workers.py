@@ -68,7 +68,8 @@ class Workers:
     Args:
         env_fns: Functions that make the environments; slot n is the n-th.
         workers: Number of workers; each has an equal share of neighbouring slots.
-        kind: "process", "thread" for worlds that mostly wait (for a container, a server), or "ray" for actors of a cluster.
+        kind: "process", "thread" for worlds that mostly wait (for a container, a server), or "ray" for actors of a
+            cluster.
         context: "forkserver", "spawn" or "fork"; by default the first one that exists here.
         time_limit: Seconds that a worker may take over a message, before it is replaced; `None` for no limit.
 

@@ -38,25 +38,26 @@ def test_there_is_a_file_for_each_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "version", "method", "changes", "message"),
+    ("processes", "method", "changes", "message"),
     [
-        ("DEEPSPEED", 0, grpo, {}, "distributed_type=DEEPSPEED is not supported; FSDP"),
-        ("FSDP", 1, grpo, {}, "FSDP with fsdp_version=1 is not supported"),
-        ("FSDP", 2, ppo, {}, "learns a critic too: use DDP"),
-        ("FSDP", 2, grpo, {"lora_rank": 8}, "lora_rank=8"),
-        ("FSDP", 2, grpo, {}, None),
-        ("MULTI_GPU", 0, ppo, {"lora_rank": 8}, None),
-        ("MULTI_CPU", 0, ppo, {}, None),
-        ("NO", 0, ppo, {}, None),
+        ("DEEPSPEED", grpo, {}, "distributed_type=DEEPSPEED is not supported; FSDP"),
+        ("FSDP 1", grpo, {}, "FSDP with fsdp_version=1 is not supported"),
+        ("FSDP 2", ppo, {}, "learns a critic too: use DDP"),
+        ("FSDP 2", grpo, {"lora_rank": 8}, "lora_rank=8"),
+        ("FSDP 2", grpo, {}, None),
+        ("MULTI_GPU", ppo, {"lora_rank": 8}, None),
+        ("MULTI_CPU", ppo, {}, None),
+        ("NO", ppo, {}, None),
     ],
 )
 def test_what_processes_cannot_learn_is_refused_by_name(
-    tmp_path: Path, kind: str, version: int, method: Any, changes: dict[str, Any], message: str | None
+    tmp_path: Path, processes: str, method: Any, changes: dict[str, Any], message: str | None
 ) -> None:
     config = method.Config(model="none", env="lights/Lights-v0", out=tmp_path, **changes)
-    processes: Any = SimpleNamespace(distributed_type=DistributedType(kind), is_fsdp2=version == 2)
+    kind, _, version = processes.partition(" ")
+    accelerator: Any = SimpleNamespace(distributed_type=DistributedType(kind), is_fsdp2=version == "2")
     if message is None:
-        check_distribution(processes, config, method.method(config))
+        check_distribution(accelerator, config, method.method(config))
     else:
         with pytest.raises(InvalidOptionError, match=message):
-            check_distribution(processes, config, method.method(config))
+            check_distribution(accelerator, config, method.method(config))
