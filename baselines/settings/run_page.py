@@ -22,6 +22,7 @@ PAGE = "index.html"
 _FIRST = ("success", "return", "score", "turns", "loss", "critic_loss", "gradient_norm", "entropy_estimate", "broken")
 """Metrics whose curves come first; the others follow in the order of the file."""
 _LATEST = 12  # Episodes, breaks and starts on the page: the last ones, as a run may have thousands.
+_MOST_POINTS = 640  # Points of a line: two per unit of its drawing, however long the run is.
 _WIDTH, _HEIGHT = 320, 120  # Size of a curve in the units of its drawing.
 _MARGIN = 6  # Space around a curve, so that its thickest point is not cut.
 
@@ -95,8 +96,9 @@ process{{ "" if s.processes == 1 else "es" }} on {{ s.device }}</summary>
 {% for name, value in s.versions|items %}<tr><td>{{ name }}</td><td>{{ value }}</td></tr>{% endfor %}
 </table></details>{% endfor %}{% endif %}
 <h2>Settings</h2>
-<div class="scroll"><table>{% for name, value in config|items %}<tr><td>{{ name }}</td><td><code>{{ value }}</code></td>
-</tr>{% endfor %}</table></div>
+<details><summary>{{ config|length }} settings</summary>
+<table>{% for name, value in config|items %}<tr><td>{{ name }}</td><td><code>{{ value }}</code></td></tr>{% endfor %}
+</table></details>
 </body></html>
 """
 
@@ -196,7 +198,8 @@ def _curves(metrics: Sequence[dict[str, Any]], evaluations: Sequence[dict[str, A
 
 
 def _points(lines: Iterable[dict[str, Any]], name: str) -> list[tuple[float, float]]:
-    return [(line["iteration"], line[name]) for line in lines if _is_number(line.get(name))]
+    points = [(line["iteration"], line[name]) for line in lines if _is_number(line.get(name))]
+    return points[:: -(-len(points) // _MOST_POINTS) or 1][:-1] + points[-1:]
 
 
 def _line(style: str, points: Sequence[tuple[float, float]], xs: Sequence[float], ys: Sequence[float]) -> _Line:
