@@ -102,13 +102,13 @@ def _ending(trajectory: Trajectory) -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _git(folder: Path, *arguments: str) -> str:

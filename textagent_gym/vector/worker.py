@@ -52,7 +52,7 @@ def serve(connection: Connection, make_envs: bytes | list[tuple[int, MakeEnv]]) 
     Args:
         connection: Pipe to the owner. Every message is a list of (slot, request), answered by a list of (slot, reply).
             The empty list says goodbye.
-        make_envs: See `Envs`.
+        make_envs: Makers of the environments; see `Envs`.
     """
     envs = Envs(make_envs)
     try:
