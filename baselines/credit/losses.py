@@ -12,6 +12,10 @@ from baselines.credit.method import Forward, Losses
 from baselines.settings.config import Aggregation, KLEstimator, PolicyConfig
 
 
+class DivergedError(ArithmeticError):
+    """A loss or a gradient is not a finite number; the message says which."""
+
+
 def token_log_probs(logits: torch.Tensor, ids: torch.Tensor, temperature: float = 1.0) -> torch.Tensor:
     """Log-probability of each token, from the logits that it was sampled from.
 

@@ -1,4 +1,4 @@
-"""Where the environments of a rollout live: in this process, or in worker processes or threads."""
+"""Where the environments of a rollout live: in this process, in worker processes or threads, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from baselines.settings.config import PoolKind
 from textagent_gym.errors import InvalidOptionError, WorkerError, WorldBrokenError
+from textagent_gym.ray_cluster import cluster_cpus
 from textagent_gym.spaces import check_text_spaces
 from textagent_gym.vector import ReadyFirstPool, Received, Wrap, available_cores, env_maker
 
@@ -134,12 +135,13 @@ def make_pool(make_env: MakeEnv, num_envs: int, kind: PoolKind = "in-process", w
     Args:
         make_env: function that makes one environment; for processes, sent to the workers with `cloudpickle`.
         num_envs: number of environments.
-        kind: "in-process" for cheap worlds, "process" for worlds that compute, "thread" for worlds that wait.
-        workers: number of worker processes or threads; by default one per core for processes, one per environment for
-            threads.
+        kind: "in-process" for cheap worlds, "process" for worlds that compute, "thread" for worlds that wait, "ray" for
+            worlds that need the cores of several machines.
+        workers: number of worker processes, threads or actors; by default one per core for processes and actors, one
+            per environment for threads.
     """
     if kind == "in-process":
         return InProcessPool(make_env, num_envs)
-    if workers is None and kind == "process":
-        workers = available_cores()
+    if workers is None and kind != "thread":
+        workers = available_cores() if kind == "process" else cluster_cpus()
     return ReadyFirstPool([make_env] * num_envs, kind=kind, workers=None if workers is None else min(workers, num_envs))

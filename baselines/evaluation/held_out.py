@@ -18,6 +18,7 @@ from baselines.envs.pool import make_text_env
 from baselines.evaluation.evaluate import evaluation_requests, play_episodes
 from baselines.policy.chat import ChatFormat
 from baselines.rollout import make_collector, share_of
+from baselines.rollout.trajectory import Trajectory
 from baselines.settings.config import TrainerConfig
 from textagent_gym.core import TextEnv
 from textagent_gym.errors import InvalidOptionError
@@ -105,8 +106,12 @@ class HeldOut:
             "set": settings,
         }
 
-    def evaluate(self, policy: PreTrainedModel) -> dict[str, Any]:
-        """Play all episodes with a policy and return the metrics of all processes, and how they were measured."""
+    def evaluate(self, policy: PreTrainedModel) -> tuple[dict[str, Any], list[Trajectory]]:
+        """Play all episodes with a policy.
+
+        Returns:
+            the metrics of all processes with how they were measured, and the episodes of this process.
+        """
         started = time.perf_counter()
         self._collector.generator.take_weights(policy)
         records, collection = play_episodes(self._collector, self._env, self._requests)
@@ -115,7 +120,8 @@ class HeldOut:
         parts: list[tuple[list[EpisodeRecord], bool]] = gather_object([(records, tells_success)])
         everything = [record for part, _ in parts for record in part]
         metrics = _summary(everything, tells_success=any(tells for _, tells in parts))
-        return {**metrics, **self._asked, "seconds": time.perf_counter() - started}
+        metrics = {**metrics, **self._asked, "seconds": time.perf_counter() - started}
+        return metrics, collection.trajectories
 
     def close(self) -> None:
         """Close the environments."""

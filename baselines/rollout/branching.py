@@ -79,7 +79,7 @@ def with_values(collection: Collection, branched: Collection) -> Collection:
             for turn, group in zip(trajectory.turns, groups, strict=True)
         )
         valued.append(replace(trajectory, turns=tuple(turns)))
-    return Collection(valued, collection.broken + lost)
+    return Collection(valued, collection.broken + lost, collection.breaks + branched.breaks)
 
 
 def _turns(trajectories: Sequence[Trajectory]) -> Iterator[tuple[Trajectory, int]]:

@@ -112,10 +112,17 @@ class Collection:
     Attributes:
         trajectories: the episodes that were played, in the order of their requests.
         broken: the episodes whose world broke each time that they were played.
+        breaks: every time that a world broke, also of episodes that were played in the end.
     """
 
     trajectories: list[Trajectory]
     broken: list[BrokenEpisode]
+    breaks: list[BrokenEpisode] = field(default_factory=list)
+
+    def __add__(self, other: Collection) -> Collection:
+        return Collection(
+            self.trajectories + other.trajectories, self.broken + other.broken, self.breaks + other.breaks
+        )
 
 
 @dataclass(slots=True)
@@ -199,6 +206,7 @@ class Collector:
         return Collection(
             [run.done[position] for position in sorted(run.done)],
             [BrokenEpisode(everything[position], run.broken[position]) for position in sorted(run.broken)],
+            run.breaks,
         )
 
     def close(self) -> None:
@@ -294,6 +302,7 @@ class Collector:
     def _break(self, run: _Run, slot: _Slot, reason: str) -> None:
         """Drop an episode whose world broke; it is played again, unless its group has broken too often."""
         assert slot.position is not None
+        run.breaks.append(BrokenEpisode(run.request(slot), reason))
         group = run.request(slot).group
         if run.replays[group] < _REPLAYS:
             run.replays[group] += 1
@@ -408,6 +417,7 @@ class _Run:
     progress: Callable[[Trajectory], None] | None
     done: dict[int, Trajectory] = field(default_factory=dict)
     broken: dict[int, str] = field(default_factory=dict)
+    breaks: list[BrokenEpisode] = field(default_factory=list)
     replays: Counter[int] = field(default_factory=Counter)
 
     def request(self, slot: _Slot) -> EpisodeRequest:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Aggregation = Literal["token", "sequence", "constant"]
 """How the loss of the tokens becomes one number; see `credit.losses.aggregate`."""
 
-PoolKind = Literal["in-process", "process", "thread"]
+PoolKind = Literal["in-process", "process", "thread", "ray"]
 """Where the environments of a rollout live; see `envs.pool.make_pool`."""
 
 GeneratorKind = Literal["transformers", "vllm"]
@@ -111,9 +111,10 @@ class RolloutConfig:
     """Number of episodes played at once by each process."""
     pool: PoolKind = "in-process"
     """Place of the environments: "in-process" for cheap worlds, "process" for worlds that compute,
-    "thread" for worlds that wait (for a container, a browser, a server)."""
+    "thread" for worlds that wait (for a container, a browser, a server), "ray" for the machines of a Ray cluster."""
     workers: int | None = None
-    """Number of worker processes or threads; by default one per core for processes, one per slot for threads."""
+    """Number of worker processes, threads or actors; by default one per core for processes and actors, one per slot for
+    threads."""
     patience: float = 0.05
     """Seconds for which a batch waits for slower environments of a pool.
     With `inf` it waits for all of them, which makes equal runs give equal results to the last bit."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 METRICS = "metrics.jsonl"
 EVALUATIONS = "evaluations.jsonl"
+RESUMES = "once it can be, the same command resumes from the last checkpoint"
 
 
 class RunFolderError(ValueError):
@@ -52,9 +53,27 @@ def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), wr
 
 
 def append_metrics(folder: Path, metrics: dict[str, Any], file: str = METRICS) -> None:
-    """Add a line to the metrics of a run, or to its evaluations."""
-    with open(folder / file, "a", encoding="utf-8") as lines:
-        lines.write(json.dumps(metrics) + "\n")
+    """Add a line to the metrics of a run, or to another of its files.
+
+    Raises:
+        RunFolderError: the line could not be written, because the disk is full for example.
+    """
+    append_lines(folder, [metrics], file)
+
+
+def append_lines(folder: Path, lines: Iterable[dict[str, Any]], file: str) -> None:
+    """Add lines to a file of a run.
+
+    Raises:
+        RunFolderError: they could not be written.
+    """
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    try:
+        if text:
+            with open(folder / file, "a", encoding="utf-8") as opened:
+                opened.write(text)
+    except OSError as error:
+        raise RunFolderError(f"{folder / file} could not be written ({error}); {RESUMES}") from error
 
 
 def logged_iterations(folder: Path, file: str = METRICS) -> set[int]:

@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 
-from baselines.settings.run_folder import RunFolderError
+from baselines.settings.run_folder import RESUMES, RunFolderError
 
 _CRITIC = "critic"  # Folder of the critic inside a checkpoint; the policy lies in the checkpoint itself.
 
 
 class CheckpointError(RunFolderError):
-    """A checkpoint cannot be read; the message says which folder to delete."""
+    """A checkpoint cannot be read or written; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def save_checkpoint(
     run: Path,
     iteration: int,
     *,
-    optimizer: Any,
+    optimizer: dict[str, Any],
     schedule: Any,
     successes: list[float],
     save_policy: Callable[[Path], None],
@@ -88,7 +88,8 @@ def save_checkpoint(
     Args:
         run: folder of the run.
         iteration: number of iterations that were learned from.
-        optimizer, schedule: objects with a `state_dict`.
+        optimizer: state of the optimizer.
+        schedule: object with a `state_dict`.
         successes: success rate of each iteration.
         save_policy: writes the policy and its chat settings to a folder.
         adapters: weights of the policy's adapters.
@@ -100,7 +101,7 @@ def save_checkpoint(
         if critic is not None:
             critic.save_pretrained(folder / _CRITIC)
         state = {
-            "optimizer": optimizer.state_dict(),
+            "optimizer": optimizer,
             "schedule": schedule.state_dict(),
             "iteration": iteration,
             "successes": successes,
@@ -112,11 +113,19 @@ def save_checkpoint(
 
 
 def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Put what `write` writes in the place of a folder; a kill leaves the folder, or its predecessor beside it."""
+    """Put what `write` writes in the place of a folder; a kill leaves the folder, or its predecessor beside it.
+
+    Raises:
+        CheckpointError: it could not be written, because the disk is full for example; the folder is what it was.
+    """
     fresh, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
     shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    write(fresh)
+    try:
+        fresh.mkdir(parents=True)
+        write(fresh)
+    except Exception as error:  # Each library that writes has errors of its own for a disk that is full.
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise CheckpointError(f"{folder} could not be written ({error}); {RESUMES}") from error
     if folder.exists():
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)

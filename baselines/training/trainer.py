@@ -2,11 +2,15 @@
 
 A run is a folder:
 
-    config.json       what was asked for
-    metrics.jsonl     one line per iteration
-    evaluations.jsonl one line per evaluation on held-out tasks
-    checkpoint/       policy, critic, optimizer, and how far the run is; replaced as a whole
-    policy/           the trained policy, when the run has finished
+    config.json          what was asked for
+    metrics.jsonl        one line per iteration
+    evaluations.jsonl    one line per evaluation on held-out tasks
+    log.jsonl            starts and stops, with versions, git revision and cause
+    broken.jsonl         one line per time that a world broke, with its cause
+    trajectories.jsonl   some episodes to read, of each checkpoint and each evaluation
+    index.html           all of this as a page
+    checkpoint/          policy, critic, optimizer, and how far the run is; replaced as a whole
+    policy/              the trained policy, when the run has finished
 
 A run that was killed at any instant resumes from its last checkpoint along the same curve; a finished one does nothing,
 unless it is asked for more iterations.
@@ -16,6 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
@@ -47,15 +52,35 @@ from baselines.rollout.trajectory import Trajectory
 from baselines.settings.config import HARMLESS, TrainerConfig
 from baselines.settings.run_folder import (
     EVALUATIONS,
+    METRICS,
+    RunFolderError,
+    append_lines,
     append_metrics,
     claim_folder,
     drop_metrics_after,
     logged_iterations,
 )
+from baselines.settings.run_page import write_page
 from baselines.training.allocator import keep_freed_memory
 from baselines.training.capabilities import check_environments, infos_of
 from baselines.training.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.training.critic import load_critic
+from baselines.training.run_log import (
+    BROKEN,
+    LOG,
+    TRAJECTORIES,
+    broken_lines,
+    sample_lines,
+    start_event,
+    stop_event,
+)
+from baselines.training.sharding import (
+    check_distribution,
+    gather_weights,
+    load_whole_state,
+    make_whole_copy,
+    whole_state,
+)
 from baselines.training.trackers import check_trackers, flat_settings
 from baselines.training.update import Learner, update, useful_groups
 from textagent_gym.errors import WorldBrokenError
@@ -84,11 +109,13 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         GroupTooSmallError: `group_size` is smaller than the method needs.
         InvalidOptionError: the observations or the actions of an environment are not text, or it does not take what the
             curriculum asks for.
-        RunFolderError: the folder holds another run, or a damaged one.
+        RunFolderError: the folder holds another run, or a damaged one, or it cannot be written.
+        DivergedError: a loss or a gradient is not a finite number.
         WorldBrokenError: not one episode of an iteration could be played.
     """
     keep_freed_memory()
     run = _Run(config, method)
+    cause: BaseException | None = None
     try:
         _evaluate(run, log)
         if run.iteration < config.iterations:
@@ -99,10 +126,15 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
                     _evaluate(run, log)
             finally:
                 collector.close()
+        return run.finish()
+    except BaseException as error:
+        cause = error
+        run.save_before_stopping()
+        raise
     finally:
         if run.held_out is not None:
             run.held_out.close()
-    return run.finish()
+        run.log_stop(cause)
 
 
 def check_run(config: TrainerConfig, method: Method) -> Curriculum:
@@ -134,16 +166,17 @@ def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
     is_due = config.eval_every and (iteration % config.eval_every == 0 or iteration == config.iterations)
     if not is_due or iteration in run.evaluated:
         return
-    run.learner.policy.eval()
-    policy = run.accelerator.unwrap_model(run.learner.policy)
+    policy = run.acting_policy()
     if run.held_out is None:
         processes, process = run.accelerator.num_processes, run.accelerator.process_index
         run.held_out = HeldOut(run.played, policy, run.chat, processes, process)
-    metrics = {"iteration": iteration, **run.held_out.evaluate(policy)}
+    measured, trajectories = run.held_out.evaluate(policy)
+    metrics = {"iteration": iteration, **measured}
     run.evaluated.add(iteration)
     run.track({f"evaluation/{name}": value for name, value in metrics.items()})
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics, EVALUATIONS)
+        run.keep_sample("evaluation", trajectories)
         if log is not None:
             log({"iteration": iteration, "evaluation": metrics})
 
@@ -152,13 +185,13 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     """One iteration. It has seeds of its own, so what happens in it does not depend on when a run resumed."""
     config, iteration = run.config, run.iteration
     started = time.perf_counter()
-    run.learner.policy.eval()
-    collector.generator.take_weights(run.accelerator.unwrap_model(run.learner.policy))
+    collector.generator.take_weights(run.acting_policy())
     collection = _collect(run, collector)
     collection, branch_steps = _value(run, collector, collection)
-    collector.generator.forget()  # The update needs the memory.
     summary = _summary(collection, iteration, branch_steps, run.curriculum)
+    collector.generator.forget()  # The update needs the memory.
     collected = time.perf_counter()
+    run.is_between_updates = False
     run.learner.policy.train()
     metrics = update(
         run.learner,
@@ -182,9 +215,12 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     run.track(metrics)
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics)
-        if log is not None:
-            log(metrics)
+        append_lines(run.folder, broken_lines(run.iteration, collection.breaks), BROKEN)
+    run.is_between_updates = True
+    if run.accelerator.is_main_process and log is not None:
+        log(metrics)
     if run.iteration % config.checkpoint_every == 0 or run.iteration == config.iterations:
+        run.keep_sample("training", collection.trajectories)
         run.save_checkpoint()
 
 
@@ -199,7 +235,7 @@ def _collect(run: _Run, collector: Collector) -> Collection:
             break
         groups = range(groups.stop, groups.stop + missing)
         more = collector.collect(run.my_requests(groups))
-        collection = Collection(collection.trajectories + more.trajectories, collection.broken + more.broken)
+        collection += more
     return collection
 
 
@@ -300,6 +336,7 @@ class _Run:
         self.folder = config.out
         check_trackers(config.trackers)
         self.accelerator = Accelerator(log_with=list(config.trackers) or None, project_dir=str(config.out))
+        check_distribution(self.accelerator, config, method)
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         # A run that resumes converses as it did, wherever the first model may be now.
@@ -318,25 +355,35 @@ class _Run:
         if self.accelerator.is_main_process:
             claim_folder(config.out, config, HARMLESS)
         self.chat = chat_of(self.played.model, tokenizer, config.system, self.played.dialogue)
-        self.iteration = checkpoint.iteration if checkpoint else 0
+        self.iteration = self.saved = checkpoint.iteration if checkpoint else 0
         self.successes = checkpoint.successes if checkpoint else []
         self.learner = self._prepare(policy, critic, checkpoint)
         if self.accelerator.is_main_process:
-            drop_metrics_after(self.folder, self.iteration)
-            drop_metrics_after(self.folder, self.iteration, EVALUATIONS)
+            for file in (METRICS, EVALUATIONS, BROKEN, TRAJECTORIES):
+                drop_metrics_after(self.folder, self.iteration, file)
+            device = str(self.accelerator.device)
+            append_metrics(self.folder, start_event(self.iteration, self.accelerator.num_processes, device), LOG)
         self.accelerator.wait_for_everyone()
         if config.trackers:
             self.accelerator.init_trackers("textagent-gym", flat_settings(config))
         self.evaluated = logged_iterations(self.folder, EVALUATIONS)
         self.held_out: HeldOut | None = None  # Made for the first evaluation.
+        self.is_between_updates = True
 
     def make_collector(self) -> Collector:
         """The environments of this process, and the policy that acts in them."""
         config = self.config
         episodes = len(self.my_requests(range(config.groups))) * max(1, self.method.branches)
         make_env = self.curriculum.make_env(infos_of(self.method))
-        policy = self.accelerator.unwrap_model(self.learner.policy)
-        return make_collector(config, policy, self.chat, make_env, max(1, min(config.slots, episodes)))
+        slots = max(1, min(config.slots, episodes))
+        return make_collector(config, self.acting_policy(), self.chat, make_env, slots)
+
+    def acting_policy(self) -> Any:
+        """The policy as it is now, to be read by this process alone; all processes call it."""
+        self.learner.policy.eval()
+        if self.learner.whole_copy is not None:
+            gather_weights(self.learner.policy, self.learner.whole_copy)
+        return self.learner.actor
 
     def track(self, metrics: dict[str, Any]) -> None:
         """Log the metrics that are numbers to the trackers, at the number of the last iteration."""
@@ -359,25 +406,51 @@ class _Run:
 
     def save_checkpoint(self) -> None:
         """Write everything that is needed to resume."""
+        learner = self.learner
+        self.acting_policy()
+        optimizer = whole_state(learner.optimizer)
         if self.accelerator.is_main_process:
-            learner = self.learner
             critic = None if learner.critic is None else self.accelerator.unwrap_model(learner.critic)
             save_checkpoint(
                 self.folder,
                 self.iteration,
-                optimizer=learner.optimizer,
+                optimizer=optimizer,
                 schedule=learner.schedule,
                 successes=self.successes,
                 save_policy=self._save_policy,
                 adapters=self._adapter_weights(),
                 critic=critic,
             )
+        self.saved = self.iteration
         self.accelerator.wait_for_everyone()
+
+    def save_before_stopping(self) -> None:
+        """Write a checkpoint if the weights are those of the last iteration, and this process is alone.
+
+        Of several processes, the others may wait for this one elsewhere.
+        """
+        if self.accelerator.num_processes == 1 and self.is_between_updates and self.iteration > self.saved:
+            with suppress(RunFolderError):  # What stops the run is what must be told.
+                self.save_checkpoint()
+
+    def keep_sample(self, kind: str, trajectories: Sequence[Trajectory]) -> None:
+        """Keep some of the main process's episodes to be read, and show the run as it is now."""
+        if self.accelerator.is_main_process:
+            append_lines(self.folder, sample_lines(self.iteration, kind, trajectories), TRAJECTORIES)
+            write_page(self.folder)
+
+    def log_stop(self, cause: BaseException | None) -> None:
+        """Log how the run ended; a full disk must not hide why."""
+        if self.accelerator.is_main_process:
+            with suppress(RunFolderError):
+                append_metrics(self.folder, stop_event(self.iteration, cause), LOG)
+                write_page(self.folder)
 
     def finish(self) -> Path:
         """Write the trained policy, unless it is there already; the checkpoint stays, for more iterations."""
         folder = self.folder / "policy"
         done = folder / "iteration"
+        self.acting_policy()
         if self.accelerator.is_main_process and not (done.is_file() and done.read_text() == str(self.iteration)):
 
             def write(fresh: Path) -> None:
@@ -416,6 +489,7 @@ class _Run:
         if critic is not None and method.critic is not None:
             groups.append({"params": list(critic.parameters()), "lr": method.critic.learning_rate})
         inner = torch.optim.AdamW(groups, lr=config.learning_rate, weight_decay=0.0)
+        whole_copy = make_whole_copy(self.accelerator, policy)
         policy, optimizer = self.accelerator.prepare(policy, inner)
         critic = None if critic is None else self.accelerator.prepare(critic)
         schedule = LinearLR(inner, 1 / (config.warmup + 1), total_iters=config.warmup)
@@ -426,14 +500,14 @@ class _Run:
             else:
                 reference = load_policy(config.model)[0].to(self.accelerator.device).eval()
         if checkpoint is not None:
-            optimizer.load_state_dict(checkpoint.optimizer)
+            load_whole_state(optimizer, checkpoint.optimizer)
             schedule.load_state_dict(checkpoint.schedule)
-        return Learner(self.accelerator, policy, optimizer, schedule, critic, reference)
+        return Learner(self.accelerator, policy, optimizer, schedule, critic, reference, whole_copy)
 
     def _adapter_weights(self) -> dict[str, torch.Tensor]:
-        return adapter_weights(self.accelerator.unwrap_model(self.learner.policy)) if self.config.lora_rank else {}
+        return adapter_weights(self.learner.actor) if self.config.lora_rank else {}
 
     def _save_policy(self, folder: Path) -> None:
-        policy = self.accelerator.unwrap_model(self.learner.policy)
+        policy = self.learner.actor
         (merged(policy) if self.config.lora_rank else policy).save_pretrained(folder)
         self.chat.save(folder)

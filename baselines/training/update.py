@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from accelerate.utils import gather_object
 from numpy.typing import NDArray
 
 from baselines.credit.advantages import Credit
-from baselines.credit.losses import aggregate
+from baselines.credit.losses import DivergedError, aggregate
 from baselines.credit.method import Forward, Method
 from baselines.credit.rollouts import Array, Counts, Rollouts, join, rollouts_of, turn_values
 from baselines.policy.microbatches import pack
@@ -32,11 +33,14 @@ from baselines.settings.config import TrainerConfig
 from baselines.training.critic import estimates, read_values
 from baselines.training.openings import Opened, read_openings
 from baselines.training.scoring import batch_log_probs, read_log_probs, sampling_log_probs
+from baselines.training.sharding import whole
 
 _DIFFERENCE = "log_prob_difference"  # How the metrics name the distance between the generator and the trainer.
 _NO_ADVANTAGE = 1e-8
 """Largest size of an advantage that counts as 0: equal returns, summed in different orders, differ by about 1e-16,
 which a deviation of nearly 0 makes 1e-12."""
+_MUST_BE_FINITE = {"loss", "critic_loss", "gradient_norm", "critic_gradient_norm"}
+_ADVICE = "the last checkpoint is unharmed; a lower learning_rate or max_gradient in another folder may help"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +49,12 @@ class Learner:
 
     Attributes:
         accelerator: the processes and their devices.
-        policy: model that acts.
+        policy: model that learns, prepared for the processes.
         optimizer: optimizer of the policy and of the critic.
         schedule: schedule of its learning rate.
         critic: model that estimates what will be earned; `None` for methods without one.
         reference: the first policy; `None` unless the method asks for it.
+        whole_copy: copy of the policy, where its own weights are divided among processes; see `training.sharding`.
     """
 
     accelerator: Accelerator
@@ -58,6 +63,12 @@ class Learner:
     schedule: Any
     critic: Any = None
     reference: Any = None
+    whole_copy: Any = None
+
+    @property
+    def actor(self) -> Any:
+        """The policy as one process can read it alone: itself, or its copy with whole weights."""
+        return self.accelerator.unwrap_model(self.policy) if self.whole_copy is None else self.whole_copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +133,9 @@ def update(
         `padding`, the share of padding among the tokens that the policy computes; the number of `useful_groups`, which
         have an advantage; and `log_prob_difference_mean` and `_max`, the distance of the generator's log-probabilities
         from the trainer's over the tokens of the first update, when the policy is still the one that sampled them.
+
+    Raises:
+        DivergedError: a loss or a gradient is not a finite number.
     """
     old, reference = _scores(learner, method, config, trajectories)
     values, bootstrap = _values(learner, method, config, trajectories)
@@ -177,9 +191,9 @@ def _scores(
 
     old = sampling_log_probs(trajectories)
     if method.rescored:
-        policy = learner.accelerator.unwrap_model(learner.policy).eval()
-        old = read(policy)
-        policy.train()
+        training = learner.actor.training
+        old = read(learner.actor.eval())
+        learner.actor.train(training)
     return old, read(learner.reference) if method.reference else None
 
 
@@ -218,7 +232,9 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     steps = int(everyone.rollouts.lengths[counted].sum())
     mine = [int(i) for i in read if everyone.process[i] == accelerator.process_index]
     my_rows = rows_of([lesson.trajectories[everyone.place[i]] for i in mine])
-    sharing = my_rows if learner.critic is None else []  # A critic reads the rows of the same microbatches as a whole.
+    # A critic reads the rows of the same microbatches as a whole, and divided weights are gathered by all processes in
+    # each pass, of which some processes would have one more.
+    sharing = [] if learner.critic is not None or accelerator.is_fsdp2 else my_rows
     with torch.set_grad_enabled(not lesson.only_critic), accelerator.no_sync(learner.policy):
         openings = read_openings(learner.policy, sharing, config.microbatch, accelerator.device)
     unread = [len(row.ids) - openings.length(row) for row in my_rows]
@@ -269,7 +285,11 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     # Each model by itself: a critic that is far off must not shorten the policy's step.
     for name, model in (("gradient_norm", learner.policy), ("critic_gradient_norm", learner.critic)):
         if model is not None:
-            metrics[name] = float(accelerator.clip_grad_norm_(model.parameters(), config.max_gradient))
+            metrics[name] = float(whole(accelerator.clip_grad_norm_(model.parameters(), config.max_gradient)))
+    diverged = {name: metrics[name] for name in _MUST_BE_FINITE & metrics.keys() if not isfinite(metrics[name])}
+    if diverged:  # Every process has the same numbers, so all stop, and before the weights are touched.
+        numbers = ", ".join(f"{name}={number}" for name, number in sorted(diverged.items()))
+        raise DivergedError(f"{numbers}: the update was not made; {_ADVICE}")
     learner.optimizer.step()
     learner.schedule.step()
     learner.optimizer.zero_grad()

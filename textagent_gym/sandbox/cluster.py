@@ -1,7 +1,6 @@
 """Sandboxes on the machines of a Ray cluster: an actor there keeps a sandbox of another kind.
 
-The cluster is the one that `ray.init` was called for, or that `RAY_ADDRESS` names, or else one on this machine alone.
-Its machines have this suite installed. Layers of trees travel once to each machine and stay in its cache.
+The cluster is that of `textagent_gym.ray_cluster`. Layers of trees travel once to each machine and stay in its cache.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from textagent_gym.errors import MissingDependencyError
 from textagent_gym.files import cache_folder, whole_folder, write_whole
+from textagent_gym.ray_cluster import import_ray, join_cluster
 from textagent_gym.sandbox.base import Changes, Limits, Question, Result, Sandbox, SandboxError, TreeChanges
 from textagent_gym.sandbox.changes import BY_NAME, ReadingOrder
 from textagent_gym.sandbox.layers import pack
@@ -28,14 +27,6 @@ from textagent_gym.sandbox.toolbox import Toolbox
 _SECONDS = 120.0  # Seconds for what takes no time by itself: an actor may have to be started first.
 _LONGEST_SECONDS = 3600.0  # Seconds for anything else; a large tree may be under way for minutes.
 _CPUS = 1.0  # CPUs that the cluster sets aside per sandbox: commands mostly wait for the model.
-
-
-def import_ray() -> None:
-    """Raise `MissingDependencyError` where Ray is not installed."""
-    try:
-        import ray  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError("ray", "ray") from error
 
 
 @register_sandbox("ray", wraps=True, needs=import_ray)
@@ -55,14 +46,10 @@ class RaySandbox(Sandbox):
 
     def __init__(self, inner: SandboxFactory, limits: Limits | None = None, toolbox: Toolbox | None = None) -> None:
         super().__init__(limits, toolbox)
-        import_ray()
-        import ray
-
-        self._ray = ray
+        ray = self._ray = import_ray()
         self._digests: dict[Path, tuple[int, str]] = {}
         try:
-            if not ray.is_initialized():
-                ray.init(log_to_driver=False, configure_logging=False)
+            join_cluster()
             self._actor = ray.remote(num_cpus=_CPUS)(Host).remote(inner, self.limits, self.toolbox)
             self._release = weakref.finalize(self, _kill, self._actor)
             self._platform: str = self._ask("platform", seconds=_SECONDS)

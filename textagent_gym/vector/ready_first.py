@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from gymnasium import Space
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
@@ -14,7 +14,7 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from textagent_gym.errors import InvalidOptionError, WorkerError
 from textagent_gym.vector.messages import Answer, Call, Failure, Reply, Request, Reset, Step, Value
 from textagent_gym.vector.worker import MakeEnv
-from textagent_gym.vector.workers import Workers
+from textagent_gym.vector.workers import Kind, Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,9 @@ class ReadyFirstPool:
 
     Args:
         env_fns: Functions that make the environments; for processes, sent to the workers with `cloudpickle`.
-        kind: "process", or "thread" for worlds that mostly wait (for a container, a server); what is in `info` must be
-            picklable with both. A worker that dies is replaced and its running episodes are truncated.
+        kind: "process", "thread" for worlds that mostly wait (for a container, a server), or "ray" for actors on the
+            machines of a Ray cluster (see `textagent_gym.ray_cluster`); what is in `info` must be picklable with all.
+            A worker that dies is replaced and its running episodes are truncated.
         workers: Number of workers; by default one per environment. Environments that share one wait for each other.
         context: Start method of processes: "forkserver", "spawn" or "fork"; by default the first one that exists here.
         time_limit: Seconds that an answer may take before the worker is replaced as if it had died; `None` for no
@@ -73,7 +74,7 @@ class ReadyFirstPool:
         self,
         env_fns: Sequence[MakeEnv],
         *,
-        kind: Literal["process", "thread"] = "process",
+        kind: Kind = "process",
         workers: int | None = None,
         context: str | None = None,
         time_limit: float | None = None,
@@ -88,7 +89,7 @@ class ReadyFirstPool:
 
     @property
     def worker_pids(self) -> tuple[int | None, ...]:
-        """Process ids of the workers, in the order of their environments; `None` for threads."""
+        """Process ids of the workers, in the order of their environments; `None` for threads and actors."""
         return self._workers.pids
 
     @property

@@ -1,4 +1,4 @@
-"""The way to one worker: a pipe, and a process or a thread at its other end."""
+"""The way to one worker: a pipe, and at its other end a process, a thread, or a thread that speaks with a Ray actor."""
 
 from __future__ import annotations
 
@@ -11,21 +11,28 @@ from collections.abc import Sequence
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.errors import InvalidOptionError, WorkerError
+from textagent_gym.ray_cluster import join_cluster
 from textagent_gym.vector import worker as life
+from textagent_gym.vector.messages import Failure
 from textagent_gym.vector.worker import MakeEnv
 
 GOODBYE: list[Any] = []  # The message that tells a worker to close its environments and to end.
+_CPUS_PER_WORKER = 1.0  # CPUs that a Ray cluster sets aside per worker: its environments act one after the other.
+_SECONDS_TO_PLACE = 120.0  # Time that a Ray cluster has to find a machine for a worker, and to start it there.
+_LONGEST_CAUSE = 300  # Characters of Ray's account of a lost worker; it goes on for pages.
 
 
 class Transport(ABC):
     """One worker that runs from the moment when this is made, and the pipe to it.
 
     Attributes:
-        pid: Process id of the worker; `None` for a thread.
+        pid: Process id of the worker; `None` for a thread, and for a worker on a cluster.
+        cause: What is known of the worker's end beside its exit code; empty if nothing is.
     """
 
     pid: int | None = None
+    cause: str = ""
 
     def __init__(self) -> None:
         self._connection, self._theirs = multiprocessing.Pipe()
@@ -131,6 +138,56 @@ class ProcessTransport(Transport):
         code = self._process.exitcode
         self._process.close()
         return code
+
+
+class RayTransport(Transport):
+    """A worker on a machine of a Ray cluster; a thread here passes messages on to its actor.
+
+    Args:
+        make_envs: Slots and the functions that make their environments, pickled.
+
+    Raises:
+        ConnectionError: the cluster does not answer.
+    """
+
+    def __init__(self, make_envs: bytes) -> None:
+        super().__init__()
+        self._ray = join_cluster()
+        actor = self._ray.remote(num_cpus=_CPUS_PER_WORKER, scheduling_strategy="SPREAD")(life.Envs)
+        self._actor = actor.remote(make_envs)
+        self._thread = threading.Thread(target=self._pass_on, daemon=True)
+        self._thread.start()
+
+    def _pass_on(self) -> None:
+        ray, actor = self._ray, self._actor
+        try:
+            try:
+                first = ray.get(actor.first.remote(), timeout=_SECONDS_TO_PLACE)
+            except ray.exceptions.GetTimeoutError:
+                why = f"the Ray cluster had no CPU to spare for a worker within {_SECONDS_TO_PLACE:g} seconds"
+                first = pickle.dumps(Failure.of(WorkerError(why)))
+            self._theirs.send_bytes(first)
+            while reply := ray.get(actor.answer.remote(self._theirs.recv_bytes())):
+                self._theirs.send_bytes(reply)
+            ray.get(actor.close.remote())
+        except (EOFError, OSError):
+            pass  # Closed.
+        except Exception as error:  # noqa: BLE001 (of whatever kind: the worker is lost, and its owner replaces it)
+            self.cause = " ".join(str(error).split())[:_LONGEST_CAUSE]
+        finally:
+            self._theirs.close()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the environments to be closed, at most so many seconds."""
+        self._thread.join(timeout)
+
+    def end(self) -> int | None:
+        """End the actor."""
+        self._connection.close()
+        if self._ray.is_initialized():
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._ray.kill(self._actor)
+        return None
 
 
 def start_context(method: str | None) -> Any:

@@ -52,29 +52,56 @@ def serve(connection: Connection, make_envs: bytes | list[tuple[int, MakeEnv]]) 
     Args:
         connection: Pipe to the owner. Every message is a list of (slot, request), answered by a list of (slot, reply).
             The empty list says goodbye.
-        make_envs: List of (slot, function that makes its environment), pickled for another process.
+        make_envs: Makers of the environments; see `Envs`.
     """
-    envs: dict[int, gymnasium.Env[Any, Any]] = {}
+    envs = Envs(make_envs)
     try:
-        for slot, make in pickle.loads(make_envs) if isinstance(make_envs, bytes) else make_envs:
-            envs[slot] = make()
-        first: Ready | Failure = _describe(list(envs.values()))
-    except Exception as error:  # noqa: BLE001 (raised again in the parent)
-        first = Failure.of(error)
-    try:
-        _send(connection, first)
-        while isinstance(first, Ready):
-            requests: list[tuple[int, Request]] = connection.recv()
-            if not requests:
-                break
-            replies = [(slot, _answer(envs[slot], request)) for slot, request in requests]
-            _send(connection, replies)
+        connection.send_bytes(envs.first())
+        while envs.ready and (reply := envs.answer(connection.recv_bytes())):
+            connection.send_bytes(reply)
     except (EOFError, OSError):
         pass  # Closed, or the parent is gone.
     finally:
-        for env in envs.values():
-            env.close()
+        envs.close()
         connection.close()
+
+
+class Envs:
+    """The environments of one worker, wherever it lives. Messages are pickled.
+
+    Args:
+        make_envs: List of (slot, function that makes its environment), pickled for another process.
+
+    Attributes:
+        ready: Whether all environments could be made.
+    """
+
+    def __init__(self, make_envs: bytes | list[tuple[int, MakeEnv]]) -> None:
+        self._envs: dict[int, gymnasium.Env[Any, Any]] = {}
+        self._first: Ready | Failure
+        try:
+            for slot, make in pickle.loads(make_envs) if isinstance(make_envs, bytes) else make_envs:
+                self._envs[slot] = make()
+            self._first = _describe(list(self._envs.values()))
+        except Exception as error:  # noqa: BLE001 (raised again in the parent)
+            self._first = Failure.of(error)
+        self.ready = isinstance(self._first, Ready)
+
+    def first(self) -> bytes:
+        """The first message: a `Ready`, or the `Failure` of the environment that could not be made."""
+        return _pickled(self._first)
+
+    def answer(self, message: bytes) -> bytes:
+        """The replies to a message; empty if it says goodbye."""
+        requests: list[tuple[int, Request]] = pickle.loads(message)
+        if not requests:
+            return b""
+        return _pickled([(slot, _answer(self._envs[slot], request)) for slot, request in requests])
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in self._envs.values():
+            env.close()
 
 
 def _describe(envs: Sequence[gymnasium.Env[Any, Any]]) -> Ready:
@@ -89,11 +116,10 @@ def _answer(env: gymnasium.Env[Any, Any], request: Request) -> Reply:
         return Failure.of(error)
 
 
-def _send(connection: Connection, message: Any) -> None:
+def _pickled(message: Any) -> bytes:
     try:
-        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # noqa: BLE001 (anything that a world puts into its info)
         failure = Failure.of(error)
         message = [(slot, failure) for slot, _ in message] if isinstance(message, list) else failure
-        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    connection.send_bytes(data)
+        return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)

@@ -1,4 +1,4 @@
-"""The workers of a vector environment, as their owner sees them: processes that may be killed, or threads.
+"""The workers of a vector environment, as their owner sees them: processes or actors that may be killed, or threads.
 
     owner --send--> queue of a worker --one message at a time--> worker, several environments
     owner <--wait-- replies, in the order in which they come in <--one message per message---
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import connection as connections
 from multiprocessing import util
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import cloudpickle  # type: ignore[import-untyped]
 from gymnasium import Space
@@ -28,11 +28,11 @@ from gymnasium.error import ClosedEnvironmentError
 
 from textagent_gym.errors import InvalidOptionError, WorkerError
 from textagent_gym.vector.messages import Answer, Failure, Reply, Request, Reset, Step
-from textagent_gym.vector.transports import ProcessTransport, ThreadTransport, Transport, start_context
+from textagent_gym.vector.transports import ProcessTransport, RayTransport, ThreadTransport, Transport, start_context
 from textagent_gym.vector.worker import MakeEnv, Ready
 
 Requests = list[tuple[int, Request]]
-Kind = Literal["process", "thread"]
+Kind = Literal["process", "thread", "ray"]
 _DEATHS_IN_A_ROW = 3  # Without an answer in between: then the next one would not live either.
 _SECONDS_TO_END = 5.0  # Time that a worker has to close its environments, before it is killed.
 _SECONDS_TO_FINISH = 2.0  # Time that an interrupted step still has when a reset is waiting behind it.
@@ -68,7 +68,8 @@ class Workers:
     Args:
         env_fns: Functions that make the environments; slot n is the n-th.
         workers: Number of workers; each has an equal share of neighbouring slots.
-        kind: "process", or "thread" for worlds that mostly wait (for a container, a server).
+        kind: "process", "thread" for worlds that mostly wait (for a container, a server), or "ray" for actors of a
+            cluster.
         context: "forkserver", "spawn" or "fork"; by default the first one that exists here.
         time_limit: Seconds that a worker may take over a message, before it is replaced; `None` for no limit.
 
@@ -89,8 +90,8 @@ class Workers:
             raise InvalidOptionError("env_fns must hold at least one function that makes an environment")
         if not 1 <= workers <= len(env_fns):
             raise InvalidOptionError(f"workers must be from 1 to {len(env_fns)}, one per environment, got {workers}")
-        if kind not in ("process", "thread"):
-            raise InvalidOptionError(f'kind must be "process" or "thread", got {kind!r}')
+        if kind not in get_args(Kind):
+            raise InvalidOptionError(f"kind must be one of {', '.join(get_args(Kind))}, got {kind!r}")
         if time_limit is not None and not time_limit > 0:
             raise InvalidOptionError(f"time_limit must be a positive number of seconds, or None, got {time_limit!r}")
         start = start_context(context)
@@ -270,10 +271,12 @@ class Workers:
         asked = [] if worker.forgotten else list(worker.sent)
         asked += [item for requests, _ in worker.queue for item in requests]
         code = None if worker.transport is None else worker.transport.end()
+        cause = "" if worker.transport is None else worker.transport.cause
         if worker.starting and code == _UNGUARDED:
             worker.transport = None
             raise WorkerError(f"a worker began to start workers of its own. {_GUARD}.")
-        why = why or ("died" if code is None else f"died (exit code {code})")
+        how = cause if code is None else f"exit code {code}"
+        why = why or (f"died ({how})" if how else "died")
         worker.transport = None
         worker.deaths += 1
         worker.sent, worker.forgotten, worker.deadline = [], False, None
@@ -316,6 +319,8 @@ def available_cores() -> int:
 def _starter(kind: Kind, makers: list[tuple[int, MakeEnv]], context: Any) -> Callable[[], Transport]:
     if kind == "thread":
         return partial(ThreadTransport, makers)
+    if kind == "ray":
+        return partial(RayTransport, cloudpickle.dumps(makers))
     return partial(ProcessTransport, cloudpickle.dumps(makers), context, f"textagent-gym-{makers[0][0]}")
 
 

@@ -16,20 +16,31 @@ from baselines.policy.models import load_policy
 SCRIPT = Path(__file__).with_name("two_processes.py")
 
 
+def play(tiny: Path, folder: Path, processes: int, *kind: str) -> Path:
+    launch = [sys.executable]
+    if processes == 2:
+        # Only an address of this machine: nobody outside is waited for.
+        launch += ["-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
+        launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0"]
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    subprocess.run([*launch, str(SCRIPT), str(tiny), str(folder), *kind], check=True, env=environment, timeout=500)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def outcomes(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
-    folders = {}
-    for processes in (1, 2):
-        folders[processes] = tmp_path_factory.mktemp(f"{processes}-processes")
-        launch = [sys.executable]
-        if processes == 2:
-            # Only an address of this machine: nobody outside is waited for.
-            launch += ["-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
-            launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0"]
-        environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-        command = [*launch, str(SCRIPT), str(tiny), str(folders[processes])]
-        subprocess.run(command, check=True, env=environment, timeout=500)
-    return folders
+    return {processes: play(tiny, tmp_path_factory.mktemp(f"{processes}-processes"), processes) for processes in (1, 2)}
+
+
+@pytest.fixture(scope="module")
+def divided(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What two processes do whose weights are divided."""
+    return play(tiny, tmp_path_factory.mktemp("divided"), 2, "fsdp")
+
+
+def curve(folder: Path) -> list[dict[str, float]]:
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if not name.endswith("seconds")} for row in rows]
 
 
 @pytest.mark.slow
@@ -56,11 +67,7 @@ def test_a_process_without_any_advantage_ends_with_the_weights_of_the_others(
 def test_a_run_in_two_processes_has_the_curve_of_a_run_in_one(
     outcomes: dict[int, Path], run: str, iterations: int
 ) -> None:
-    curves = []
-    for processes in (1, 2):
-        lines = (outcomes[processes] / run / "metrics.jsonl").read_text().splitlines()
-        rows = [json.loads(line) for line in lines]
-        curves.append([{k: v for k, v in row.items() if not k.endswith("seconds")} for row in rows])
+    curves = [curve(outcomes[processes] / run) for processes in (1, 2)]
     assert len(curves[0]) == iterations
     assert curves[0][0]["episodes"] >= 12
     for alone, both in zip(*curves, strict=True):
@@ -79,3 +86,32 @@ def test_two_processes_share_the_held_out_episodes(outcomes: dict[int, Path]) ->
         assert one.pop("seconds")
         assert one["episodes"] == 5
         assert two == one
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("aggregation", ["token", "sequence"])
+def test_divided_weights_become_what_whole_ones_do_also_where_only_one_process_has_an_advantage(
+    outcomes: dict[int, Path], divided: Path, tiny: Path, aggregation: str
+) -> None:
+    alone = torch.load(outcomes[1] / f"{aggregation}-0.pt")
+    before = load_policy(str(tiny))[0].state_dict()
+    assert any(not torch.equal(before[name], value) for name, value in alone["weights"].items())
+    for process in (0, 1):
+        both = torch.load(divided / f"{aggregation}-{process}.pt")
+        assert (alone["divided"], both["divided"]) == (False, True)
+        assert both["metrics"] == pytest.approx(alone["metrics"], rel=1e-4, abs=1e-6)
+        for name, value in alone["weights"].items():
+            assert torch.allclose(both["weights"][name], value, atol=2e-5)
+
+
+@pytest.mark.slow
+def test_a_run_with_divided_weights_has_the_curve_of_one_process_and_resumes_along_it(
+    outcomes: dict[int, Path], divided: Path
+) -> None:
+    alone, both, resumed = (curve(folder) for folder in (outcomes[1] / "run", divided / "run", divided / "resumed"))
+    assert len(alone) == 2
+    for row, together, again in zip(alone, both, resumed, strict=True):
+        # Prompts that rows share are read once by one process alone, which makes no difference but to the padding.
+        del row["padding"], together["padding"]
+        assert together == pytest.approx(row, rel=1e-3, abs=1e-4)
+        assert {name: again[name] for name in together} == together

@@ -1,16 +1,21 @@
 """What `test_processes.py` runs in one process and in two: an update with nothing to learn in one of them, and a run.
 
-python two_processes.py POLICY OUT
+python two_processes.py POLICY OUT [fsdp]
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
+import yaml
+from accelerate import PartialState
+from accelerate.utils import DistributedType
+from torch.distributed.tensor import DTensor
 
 ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "third_party" / "lights")]
@@ -44,8 +49,34 @@ def trajectories(aggregation: str) -> list[Trajectory]:
     return played
 
 
-def main(policy: Path, out: Path) -> None:
-    """Write the weights of each process after the update, and a run."""
+def update(basis: grpo.Config) -> None:
+    """Write the weights of each process after one update."""
+    for aggregation in ("token", "sequence"):
+        config = replace(basis, out=basis.out.parent / aggregation, aggregation=aggregation, kl=0.0, scale=False)
+        method = grpo.method(config)
+        run = trainer._Run(config, method)
+        everything = trajectories(aggregation)
+        processes, process = run.accelerator.num_processes, run.accelerator.process_index
+        mine = everything[process * 10 // processes : (process + 1) * 10 // processes]
+        metrics = trainer.update(run.learner, method, config, mine, seed=0)
+        weights = run.acting_policy().state_dict()
+        divided = any(isinstance(weight, DTensor) for weight in run.learner.policy.parameters())
+        torch.save(
+            {"metrics": metrics, "weights": weights, "divided": divided},
+            basis.out.parent / f"{aggregation}-{process}.pt",
+        )
+
+
+def divide_weights() -> None:
+    """FSDP2 as `fsdp_zero3.yaml` asks for it. Accelerate divides weights on GPUs only, so it is told that these are."""
+    settings = yaml.safe_load((ROOT / "baselines" / "accelerate" / "fsdp_zero3.yaml").read_text())["fsdp_config"]
+    os.environ.update({name.upper(): str(value) for name, value in settings.items()}, ACCELERATE_USE_FSDP="true")
+    PartialState(cpu=True)
+    PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
+
+
+def main(policy: Path, out: Path, fsdp: bool) -> None:
+    """Write the weights of each process after the update, and some runs."""
     basis = grpo.Config(
         model=str(policy),
         env="lights/Lights-v0",
@@ -62,17 +93,12 @@ def main(policy: Path, out: Path) -> None:
         eval_every=1,
         eval_tasks=5,
     )
-    for aggregation in ("token", "sequence"):
-        config = replace(basis, out=out / aggregation, aggregation=aggregation, kl=0.0, scale=False)
-        method = grpo.method(config)
-        run = trainer._Run(config, method)
-        everything = trajectories(aggregation)
-        processes, process = run.accelerator.num_processes, run.accelerator.process_index
-        mine = everything[process * 10 // processes : (process + 1) * 10 // processes]
-        metrics = trainer.update(run.learner, method, config, mine, seed=0)
-        weights = run.accelerator.unwrap_model(run.learner.policy).state_dict()
-        torch.save({"metrics": metrics, "weights": weights}, out / f"{aggregation}-{process}.pt")
+    update(basis)
     grpo.run(basis)
+    if fsdp:  # What is divided is one model, of methods without a critic.
+        for iterations in (1, 2):
+            grpo.run(replace(basis, out=out / "resumed", iterations=iterations))
+        return
     grpo.run(replace(basis, out=out / "resampled", kl=0.0, resample=1, iterations=1))
     curricula = {
         "horizon": (1, 3),
@@ -89,4 +115,6 @@ def main(policy: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    if "fsdp" in sys.argv:
+        divide_weights()
+    main(Path(sys.argv[1]), Path(sys.argv[2]), "fsdp" in sys.argv)

@@ -1,0 +1,91 @@
+"""Weights that are divided among processes (FSDP2), and those who need them whole.
+
+    policy, divided    updates        every process computes the same number of passes
+    actor, whole       everything else that reads the policy: the generator, log-probabilities before the update, saving
+
+The actor is a copy, one per process; it takes the policy's weights before each iteration and each evaluation. Where
+weights are not divided it is the policy itself.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import DistributedType
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.utils._pytree import tree_map
+
+from baselines.credit.method import Method
+from baselines.settings.config import TrainerConfig
+from textagent_gym.errors import InvalidOptionError
+
+
+def check_distribution(accelerator: Accelerator, config: TrainerConfig, method: Method) -> None:
+    """Refuse what cannot be learned by processes of this kind.
+
+    Raises:
+        InvalidOptionError: the processes are those of DeepSpeed or of FSDP1, or weights are divided that must not be.
+    """
+    kind = accelerator.distributed_type
+    fsdp1 = kind == DistributedType.FSDP and not accelerator.is_fsdp2
+    if kind not in (DistributedType.NO, DistributedType.FSDP, *_WHOLE) or fsdp1:
+        name = "FSDP with fsdp_version=1" if fsdp1 else kind.value
+        raise InvalidOptionError(
+            f"distributed_type={name} is not supported; FSDP with fsdp_version=2 divides the same "
+            "(accelerate launch --config_file baselines/accelerate/fsdp_zero3.yaml)"
+        )
+    if accelerator.is_fsdp2 and method.critic is not None:
+        raise InvalidOptionError(
+            "distributed_type=FSDP divides one model, and this method learns a critic too: use DDP"
+        )
+    if accelerator.is_fsdp2 and config.lora_rank:
+        raise InvalidOptionError(f"lora_rank={config.lora_rank}: FSDP would divide what adapters leave small: use DDP")
+
+
+_WHOLE = (DistributedType.MULTI_CPU, DistributedType.MULTI_GPU, DistributedType.MULTI_XPU, DistributedType.MULTI_NPU)
+"""Kinds of processes that hold all weights each (DDP)."""
+
+
+def make_whole_copy(accelerator: Accelerator, policy: Any) -> Any | None:
+    """A copy of the policy, made before its weights are divided; `None` if they will not be."""
+    return copy.deepcopy(policy).to(accelerator.device).eval() if accelerator.is_fsdp2 else None
+
+
+@torch.no_grad()
+def gather_weights(policy: Any, whole_copy: Any) -> None:
+    """Give the copy the weights of the policy, one tensor after the other; all processes call it."""
+    targets = dict(whole_copy.named_parameters())
+    for name, weight in policy.named_parameters():
+        targets[name].copy_(whole(weight))
+
+
+def whole_state(optimizer: Any) -> dict[str, Any]:
+    """State of an optimizer whose tensors are whole, as that of a single process; all processes call it."""
+    state: dict[str, Any] = tree_map(whole, optimizer.state_dict())
+    return state
+
+
+def load_whole_state(optimizer: Any, state: dict[str, Any]) -> None:
+    """Load what `whole_state` returned, divided as the optimizer's weights are."""
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    divided = {
+        number: {name: _like(weights[number], value) for name, value in moments.items()}
+        for number, moments in state["state"].items()
+    }
+    optimizer.load_state_dict({**state, "state": divided})
+
+
+def whole(value: Any) -> Any:
+    """A tensor with all its numbers, or any other value as it is; all processes call it."""
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def _like(weight: torch.Tensor, value: Any) -> Any:
+    """The value, divided as the weight is, if it has a number for each of its."""
+    if not isinstance(weight, DTensor) or value.shape != weight.shape:
+        return value
+    value = value.to(weight.device_mesh.device_type)
+    return distribute_tensor(value, weight.device_mesh, weight.placements, src_data_rank=None)
