@@ -31,13 +31,13 @@ def add_adapters(policy: PreTrainedModel, rank: int, alpha: float, seed: int = 0
         policy.add_adapter(LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear"), _ADAPTER)  # type: ignore[arg-type]
 
 
-def adapter_weights(policy: PreTrainedModel) -> dict[str, torch.Tensor]:
+def learned_weights(policy: PreTrainedModel) -> dict[str, torch.Tensor]:
     """The weights that are learned, by their names."""
     return {name: weight.detach() for name, weight in policy.named_parameters() if weight.requires_grad}
 
 
-def load_adapter_weights(policy: PreTrainedModel, weights: Mapping[str, torch.Tensor]) -> None:
-    """Give the adapters of a policy the weights that `adapter_weights` gave."""
+def load_learned_weights(policy: PreTrainedModel, weights: Mapping[str, torch.Tensor]) -> None:
+    """Give a policy the weights that `learned_weights` gave."""
     parameters = dict(policy.named_parameters())
     with torch.no_grad():
         for name, weight in weights.items():
