@@ -89,10 +89,9 @@ class _InProcess:
 
     def take_weights(self, model: PreTrainedModel) -> None:
         """Speak with the weights of a model."""
-        weights = list(merged_weights(model).items())
 
         def load(theirs: Any) -> None:
-            theirs.load_weights(weights)
+            theirs.load_weights(merged_weights(model))
 
         self._llm.apply_model(load)
         self.forget()

@@ -66,7 +66,7 @@ def test_a_policy_begins_as_it_was_and_learns_its_adapters_alone(tiny: Path, fir
 
 
 def test_merged_weights_are_those_of_the_paper(policy: PreTrainedModel, first: PreTrainedModel) -> None:
-    weights = merged_weights(policy)
+    weights = dict(merged_weights(policy))
     before = dict(first.named_parameters())
     assert set(weights) == set(before)
     learned = learned_weights(policy)
