@@ -129,11 +129,10 @@ def plan(model: PretrainedConfig, config: Config) -> Plan:
     half = config.precision == "bfloat16"
     inside, between = _kept_per_token(model, config)
     tokens = max(config.context, config.microbatch)
-    if config.gradient_checkpointing:
-        # One layer's inside at a time, beside what goes from layer to layer.
-        per_token, activations = layers * between, tokens * (layers * between + 2 * inside)
-    else:
-        per_token, activations = layers * inside, tokens * (layers * inside + between)
+    # The backward pass holds the gradients of one layer's inside; with checkpointing it computes that inside again.
+    per_token = layers * (between if config.gradient_checkpointing else inside)
+    beside = 2 * inside if config.gradient_checkpointing else inside + between
+    activations = tokens * (per_token + beside)
     head = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     # Positions turn keys in float32, whatever the products are computed in; values stay as they are.
     number = layers * int(text.num_key_value_heads) * int(head)

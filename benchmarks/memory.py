@@ -1,4 +1,4 @@
-"""Peak memory of an update on a CPU beside what `baselines.memory_plan` calculates, and the memory per token.
+"""Peak memory of an update on a CPU beside what `baselines.memory_plan` calculates, and the memory per short.
 
     python -m benchmarks.memory
     python -m benchmarks.memory --plot docs/measurements/memory.svg
@@ -108,8 +108,14 @@ def draw(file: Path) -> None:
         model = Qwen2Config(vocab_size=151_936, num_key_value_heads=2, tie_word_embeddings=True, **SHAPES[name])
         lengths = [1_024, 2_048, 4_096, 8_192, 16_384]
         for case, settings in CASES.items():
+            short = plan(model, PlanConfig(model=name, context=1_024, microbatch=1, slots=16, **settings))
+            held = short.update - short.activations - short.logits
             peaks = [
-                plan(model, PlanConfig(model=name, context=length, microbatch=1, slots=16, **settings)).peak / 2**30
+                max(
+                    held + (short.activations + short.logits) * length // 1_024,
+                    short.generation + short.cache * (length - 1_024) // 1_024,
+                )
+                / 2**30
                 for length in lengths
             ]
             panel.plot(lengths, peaks, marker="o", label=case)
