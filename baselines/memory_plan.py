@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig
 
-_FLOAT32 = 4
+_FLOAT32 = 4  # Bytes of a number.
 _LOGITS = 3
 """Copies of the sampled tokens' logits that are alive at once in float32: the logits, the same over the temperature,
 and their gradient. In lower precision the head's output is a further half."""
@@ -121,7 +121,7 @@ def plan(model: PretrainedConfig, config: Config) -> Plan:
 
     Args:
         model: configuration of a causal language model.
-        config: how it is trained.
+        config: settings of the training.
     """
     text = model.get_text_config()
     layers = int(text.num_hidden_layers)

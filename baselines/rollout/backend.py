@@ -92,7 +92,7 @@ def make_generator(
         kind: back end.
         model, end_id, slots, max_action_tokens, temperature: see `TransformersGenerator`.
         memory, precision: see `vllm_backend.share_engine`; `transformers` computes as the model does.
-        server_url: see `vllm_server.VLLMServer`.
+        server_url: address of a server; see `vllm_server.VLLMServer`.
 
     Raises:
         InvalidOptionError: there is no such server, or it was not started as it has to be.
