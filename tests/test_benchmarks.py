@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import learning, rollout, textworld_env, trainers
+from benchmarks import gpu, learning, memory, rollout, textworld_env, trainers
 
 pytestmark = pytest.mark.slow
 
@@ -55,3 +55,23 @@ def test_trainers_do_equal_work(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown]
     assert [row[1] for row in rows] == ["48", "48"]  # Turns.
     assert [row[3] for row in rows] == ["16", "16"]  # Updated episodes.
+
+
+def test_a_device_is_measured(tmp_path: Path) -> None:
+    less = {"turns": 2, "words": 20, "groups": 2, "group_size": 2, "action_tokens": 6, "iterations": 2, "lora_rank": 4}
+    config = gpu.Config(shape="tiny", precision="float32", **less)
+    gpu.make_policy(tmp_path / "policy", "tiny")
+    ours = gpu.run_ours(replace(config, row="transformers"), tmp_path / "policy", tmp_path / "ours")
+    theirs = gpu.run_trl(config, tmp_path / "policy", tmp_path / "trl")
+    assert ours.sampled == theirs.sampled == 2 * 2 * 2 * 6  # Random weights end no action early.
+    assert ours.longest > 2 * (20 + 6)
+    shown = gpu.table(config, {"transformers": ours, "trl": theirs, "vllm": "out of memory"})
+    assert f"| transformers | {ours.longest} |" in shown
+    assert "| vllm | failed: out of memory |" in shown
+
+
+def test_the_memory_of_an_update_is_near_the_plan(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    memory.main(memory.Config(tokens=2_048, hidden=512))
+    rows = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [row[0].strip() for row in rows] == list(memory.CASES)
+    assert all(0.6 < float(row[3]) < 1.5 for row in rows)

@@ -169,8 +169,8 @@ def policy_losses(forward: Forward, config: PolicyConfig) -> Losses:
     else:
         policy = clip(ratio, forward.advantages, **bounds)
     metrics = {"clipped": clipped(ratio, **bounds)}
-    if config.max_sampling_weight is not None:
-        policy = policy * truncated_weights(old, forward.sampling_log_probs, config.max_sampling_weight)
+    if config.largest_weight is not None:
+        policy = policy * truncated_weights(old, forward.sampling_log_probs, config.largest_weight)
     if forward.reference_log_probs is not None:
         metrics["kl"] = kl_estimate(new, forward.reference_log_probs, "k3").detach()
         if config.kl_in == "loss":

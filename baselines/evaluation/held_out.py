@@ -95,7 +95,7 @@ class HeldOut:
         )
         make_env = env_maker(config.env, wrappers=config.wrappers, **settings)
         slots = max(1, min(config.slots, len(self._requests)))
-        self._collector = make_collector(played, policy, chat, make_env, slots)
+        self._collector = make_collector(played, policy, chat, make_env, slots, precision=config.precision)
         self._asked = {
             "tasks": tasks,
             "episodes_per_task": config.eval_episodes,

@@ -6,7 +6,7 @@ policy begins as it was, and without its adapters it is the first policy, which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import torch
@@ -31,38 +31,42 @@ def add_adapters(policy: PreTrainedModel, rank: int, alpha: float, seed: int = 0
         policy.add_adapter(LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear"), _ADAPTER)  # type: ignore[arg-type]
 
 
-def adapter_weights(policy: PreTrainedModel) -> dict[str, torch.Tensor]:
+def learned_weights(policy: PreTrainedModel) -> dict[str, torch.Tensor]:
     """The weights that are learned, by their names."""
     return {name: weight.detach() for name, weight in policy.named_parameters() if weight.requires_grad}
 
 
-def load_adapter_weights(policy: PreTrainedModel, weights: Mapping[str, torch.Tensor]) -> None:
-    """Give the adapters of a policy the weights that `adapter_weights` gave."""
+def load_learned_weights(policy: PreTrainedModel, weights: Mapping[str, torch.Tensor]) -> None:
+    """Give a policy the weights that `learned_weights` gave."""
     parameters = dict(policy.named_parameters())
     with torch.no_grad():
         for name, weight in weights.items():
             parameters[name].copy_(weight)
 
 
-def merged_weights(policy: PreTrainedModel) -> dict[str, torch.Tensor]:
-    """The weights of the policy as a model without adapters has them, by its names; the policy stays as it is."""
-    weights = {
-        name.replace(".base_layer.", "."): weight.detach()
-        for name, weight in policy.named_parameters()
-        if ".lora_" not in name
+def merged_weights(policy: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:
+    """The weights of the policy as a model without adapters has them, by its names; the policy stays as it is.
+
+    They are summed one by one, so that there is never a second copy of all of them.
+    """
+    layers = {
+        f"{name}.base_layer.weight": layer for name, layer in policy.named_modules() if isinstance(layer, LoraLayer)
     }
-    with torch.no_grad():
-        for name, layer in policy.named_modules():
-            if isinstance(layer, LoraLayer):
-                change: torch.Tensor = cast("Any", layer).get_delta_weight(_ADAPTER)
-                weights[f"{name}.weight"] = weights[f"{name}.weight"] + change
-    return weights
+    for name, weight in policy.named_parameters():
+        if ".lora_" in name:
+            continue
+        summed = weight.detach()
+        if name in layers:
+            with torch.no_grad():
+                summed = summed + cast("Any", layers[name]).get_delta_weight(_ADAPTER)
+        yield name.replace(".base_layer.", "."), summed
 
 
 def merged(policy: PreTrainedModel) -> PreTrainedModel:
-    """The same policy without adapters; it takes memory of its own."""
+    """The same policy without adapters; it takes memory of its own, not on the policy's device."""
     model: PreTrainedModel = AutoModelForCausalLM.from_config(policy.config, dtype=policy.dtype)
-    model.load_state_dict(merged_weights(policy), strict=False)  # Tied weights stand there once.
+    weights = {name: weight.cpu() for name, weight in merged_weights(policy)}
+    model.load_state_dict(weights, strict=False)  # Tied weights stand there once.
     model.generation_config = policy.generation_config
     return model
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
-from baselines.settings.config import GeneratorKind
+from baselines.settings.config import GeneratorKind, Precision
 from textagent_gym.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -83,18 +83,29 @@ def make_generator(
     max_action_tokens: int,
     temperature: float,
     memory: float = 0.4,
+    precision: Precision = "float32",
+    server_url: str = "",
 ) -> Generator:
-    """A back end that speaks with a policy; see `TransformersGenerator` and `VLLMGenerator` for the arguments.
+    """A back end that speaks with a policy.
+
+    Args:
+        kind: back end.
+        model, end_id, slots, max_action_tokens, temperature: see `TransformersGenerator`.
+        memory, precision: see `vllm_backend.share_engine`; `transformers` computes as the model does.
+        server_url: address of a server; see `vllm_server.VLLMServer`.
 
     Raises:
+        InvalidOptionError: there is no such server, or it was not started as it has to be.
         MissingDependencyError: the back end is not installed.
     """
     check_installed(kind)
-    if kind == "vllm":
-        from baselines.rollout.vllm_backend import VLLMGenerator
+    if kind != "transformers":
+        from baselines.rollout.vllm_backend import VLLMGenerator, share_engine
+        from baselines.rollout.vllm_server import VLLMServer
 
+        engine = share_engine(model, memory, precision) if kind == "vllm" else VLLMServer(server_url)
         return VLLMGenerator(
-            model, end_id, slots=slots, max_action_tokens=max_action_tokens, temperature=temperature, memory=memory
+            model, end_id, slots=slots, max_action_tokens=max_action_tokens, temperature=temperature, engine=engine
         )
     from baselines.rollout.transformers_backend import TransformersGenerator
 

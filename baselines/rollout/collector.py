@@ -21,7 +21,7 @@ from baselines.policy.chat import ChatFormat
 from baselines.rollout.backend import Completion, Generator, Prompt, make_generator
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Trajectory, Turn
-from baselines.settings.config import RolloutConfig
+from baselines.settings.config import Precision, RolloutConfig
 from textagent_gym import Complexity
 from textagent_gym.errors import WorkerError, WorldBrokenError
 from textagent_gym.vector import Received
@@ -68,7 +68,13 @@ class EpisodeRequest:
 
 
 def make_collector(
-    config: RolloutConfig, policy: PreTrainedModel, chat: ChatFormat, make_env: MakeEnv, slots: int
+    config: RolloutConfig,
+    policy: PreTrainedModel,
+    chat: ChatFormat,
+    make_env: MakeEnv,
+    slots: int,
+    *,
+    precision: Precision = "float32",
 ) -> Collector:
     """A policy in a pool of environments.
 
@@ -78,6 +84,7 @@ def make_collector(
         chat: format of its conversations.
         make_env: function that makes one environment.
         slots: number of episodes played at once.
+        precision: precision of a back end that holds weights of its own.
     """
     generator = make_generator(
         config.generator,
@@ -87,6 +94,8 @@ def make_collector(
         max_action_tokens=config.max_action_tokens,
         temperature=config.temperature,
         memory=config.vllm_memory,
+        precision=precision,
+        server_url=config.server_url,
     )
     pool = make_pool(make_env, slots, config.pool, config.workers)
     return Collector(pool, generator, chat, patience=config.patience, answer_seconds=config.answer_seconds)

@@ -1,8 +1,8 @@
-"""Generation with vLLM in this process, on GPUs or on a CPU; the prefixes of conversations stay cached between turns.
+"""Generation with vLLM, in this process or by a server; the prefixes of conversations stay cached between turns.
 
 vLLM is asked for ids and answers with ids: it never sees a text. Its weights are the policy's at every moment: they are
-handed over in memory, and what was cached of them is dropped. It begins with the policy's configuration alone, which is
-all that is written to disk.
+handed over in memory, and what was cached of them is dropped. In this process it begins with the policy's configuration
+alone, which is all that is written to disk.
 
 Each action is sampled with a seed of its own, which follows from the episode's seed and the number of its actions, so
 that an episode depends neither on its slot nor on the others. Batches are composed anew in each run, so equal runs
@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,6 +24,7 @@ from transformers import PreTrainedModel
 from baselines.policy.adapters import merged_weights
 from baselines.policy.models import context_length
 from baselines.rollout.backend import Completion, Prompt
+from baselines.settings.config import Precision
 
 _BLOCK = 32
 """Tokens per block of the cache on a CPU. Only whole blocks are used again, and vLLM's own choice is 128."""
@@ -31,10 +32,33 @@ _SEEDS = 2**31
 """Number of seeds that vLLM may be given."""
 
 
-class _Engine:
+class Engine(Protocol):
+    """vLLM, wherever it runs."""
+
+    context_length: int
+
+    def take_weights(self, model: PreTrainedModel) -> None:
+        """Speak with the weights of a model."""
+        ...
+
+    def forget(self) -> None:
+        """Drop the cache."""
+        ...
+
+    def generate(self, contexts: Sequence[list[int]], settings: Sequence[dict[str, Any]]) -> list[Completion]:
+        """One completion per context, with sampling settings for each."""
+        ...
+
+    def close(self) -> None:
+        """Free what this user of the engine holds."""
+        ...
+
+
+class _InProcess:
     """vLLM with the configuration of a policy, and with whatever weights it is given."""
 
-    def __init__(self, model: PreTrainedModel, memory: float) -> None:
+    def __init__(self, model: PreTrainedModel, memory: float, precision: Precision) -> None:
+        self.context_length = context_length(model)
         vllm = _import_vllm()
         on_cpu = model.device.type == "cpu"
         if on_cpu:
@@ -50,8 +74,8 @@ class _Engine:
                 model=folder,
                 skip_tokenizer_init=True,
                 load_format="dummy",
-                dtype=str(model.dtype).removeprefix("torch."),
-                max_model_len=context_length(model),
+                dtype=precision,
+                max_model_len=self.context_length,
                 gpu_memory_utilization=memory,
                 enable_prefix_caching=True,
                 block_size=_BLOCK if on_cpu else None,
@@ -65,10 +89,9 @@ class _Engine:
 
     def take_weights(self, model: PreTrainedModel) -> None:
         """Speak with the weights of a model."""
-        weights = list(merged_weights(model).items())
 
         def load(theirs: Any) -> None:
-            theirs.load_weights(weights)
+            theirs.load_weights(merged_weights(model))
 
         self._llm.apply_model(load)
         self.forget()
@@ -92,13 +115,29 @@ class _Engine:
         return completions
 
     def close(self) -> None:
-        """End vLLM and free its memory. It would part the processes of the trainer: there, it ends with them."""
-        if not self._is_guest:
+        """End vLLM and free its memory with its last user. It would part a trainer's processes: there, it stays."""
+        self.users -= 1
+        if not self.users and not self._is_guest:
             self._llm.llm_engine.engine_core.shutdown()
 
 
-_engines: WeakKeyDictionary[PreTrainedModel, _Engine] = WeakKeyDictionary()
-"""Engines in use: generators of one policy share one, as training and its evaluations do."""
+_engines: WeakKeyDictionary[PreTrainedModel, _InProcess] = WeakKeyDictionary()
+"""Engines in this process: generators of one policy share one, as training and its evaluations do."""
+
+
+def share_engine(model: PreTrainedModel, memory: float, precision: Precision) -> Engine:
+    """The engine of a policy in this process.
+
+    Args:
+        model: the policy.
+        memory: share of a GPU's memory for vLLM's weights and cache. On a CPU the cache has `VLLM_CPU_KVCACHE_SPACE`
+            GiB instead, an environment variable that is 1 by default here.
+        precision: precision of its weights and of what it computes.
+    """
+    if model not in _engines or not _engines[model].users:
+        _engines[model] = _InProcess(model, memory, precision)
+    _engines[model].users += 1
+    return _engines[model]
 
 
 class VLLMGenerator:
@@ -110,8 +149,7 @@ class VLLMGenerator:
         slots: number of conversations.
         max_action_tokens: largest number of tokens per action, the end token included.
         temperature: sampling temperature; 0 takes the likeliest token.
-        memory: share of a GPU's memory for vLLM's weights and cache. On a CPU the cache has `VLLM_CPU_KVCACHE_SPACE`
-            GiB instead, an environment variable that is 1 by default here.
+        engine: vLLM; closed with the generator.
     """
 
     def __init__(
@@ -122,20 +160,16 @@ class VLLMGenerator:
         slots: int,
         max_action_tokens: int = 24,
         temperature: float = 1.0,
-        memory: float = 0.4,
+        engine: Engine,
     ) -> None:
         self.end_id = end_id
         self.slots = slots
         self.max_action_tokens = max_action_tokens
         self.temperature = temperature
-        self.context_length = context_length(model)
+        self.context_length = min(context_length(model), engine.context_length)
         self._streams = [np.random.default_rng(0) for _ in range(slots)]
         self._contexts: list[list[int]] = [[] for _ in range(slots)]
-        self._model = model
-        if model not in _engines:
-            _engines[model] = _Engine(model, memory)
-        self._engine: _Engine | None = _engines[model]
-        self._engine.users += 1
+        self._engine: Engine | None = engine
         self.take_weights(model)
 
     def take_weights(self, model: PreTrainedModel) -> None:
@@ -151,11 +185,7 @@ class VLLMGenerator:
     def close(self) -> None:
         """See `Generator`."""
         engine, self._engine = self._engine, None
-        if engine is None:
-            return
-        engine.users -= 1
-        if not engine.users:
-            del _engines[self._model]
+        if engine is not None:
             engine.close()
 
     def generate(self, prompts: Sequence[Prompt]) -> list[Completion]:
@@ -173,7 +203,7 @@ class VLLMGenerator:
         return completions
 
     @property
-    def _running(self) -> _Engine:
+    def _running(self) -> Engine:
         assert self._engine is not None, "the generator is closed"
         return self._engine
 

@@ -23,8 +23,11 @@ Aggregation = Literal["token", "sequence", "constant"]
 PoolKind = Literal["in-process", "process", "thread", "ray"]
 """Where the environments of a rollout live; see `envs.pool.make_pool`."""
 
-GeneratorKind = Literal["transformers", "vllm"]
+GeneratorKind = Literal["transformers", "vllm", "vllm-server"]
 """Back end that samples the actions; see `rollout.backend.make_generator`."""
+
+Precision = Literal["float32", "bfloat16"]
+"""Precision of a model's matrix products; its weights and the optimizer are of float32 in any case."""
 
 PolicyLoss = Literal["clip", "gspo", "cispo", "episode"]
 """Loss of a sampled token; see `PolicyConfig.loss`."""
@@ -50,10 +53,14 @@ AnswerFormatName = Literal["plain", "tag", "last-line", "react", "think", "call"
 MemoryKind = Literal["whole", "window", "turn", "no-thoughts"]
 """What the policy reads again of earlier turns; see `rollout/memory.py`."""
 
+_STALE_WEIGHT = 2.0
+"""Largest weight of a token that older weights have sampled: one update changes few probabilities by that much, and a
+weight without a bound would have a variance without one."""
+
 HARMLESS = frozenset(
     {
         *("iterations", "checkpoint_every", "microbatch", "slots", "pool", "workers", "patience", "answer_seconds"),
-        *("vllm_memory", "gradient_checkpointing", "trackers"),
+        *("vllm_memory", "server_url", "gradient_checkpointing", "trackers"),
         *("eval_every", "eval_tasks", "eval_split", "eval_episodes", "eval_temperature", "eval_max_action_tokens"),
         "eval_set",
     }
@@ -122,9 +129,12 @@ class RolloutConfig:
     """Seconds after which an environment that has not answered counts as broken; without effect in process, where
     nothing can be interrupted."""
     generator: GeneratorKind = "transformers"
-    """Back end that samples the actions: "transformers" anywhere, "vllm" for large models; it is installed apart."""
+    """Back end that samples the actions: "transformers" anywhere, "vllm" for large models, which is installed apart, or
+    "vllm-server" for vLLM on other devices."""
     vllm_memory: float = 0.4
     """Share of a GPU's memory that vLLM takes for its weights and its cache."""
+    server_url: str = "http://localhost:8000"
+    """Address of the server, with generator="vllm-server"; see docs/scale.md for how it is started."""
     temperature: float = 1.0
     """Sampling temperature; 0 takes the likeliest token."""
     max_action_tokens: int = 24
@@ -176,9 +186,15 @@ class TrainerConfig(RolloutConfig):
     """Number of passes over each iteration's episodes."""
     minibatches: int = 2
     """Number of updates per pass."""
+    staleness: int = 0
+    """Number of updates, 0 or 1, that are missing from the weights which play an iteration's episodes. With 1, the next
+    iteration is played while the update runs; its tokens are then weighted as by `max_sampling_weight`. 0 is exact."""
     microbatch: int = 8_192
     """Number of tokens that go through the model at once, in episodes (or their contexts) of nearly the same length; a
     longer one goes by itself. It bounds the memory and changes nothing else."""
+    precision: Precision = "float32"
+    """Precision of the matrix products of generation and of updates. The weights that are learned, the optimizer and
+    the losses are of float32 in any case; vLLM in this process holds its copy of the weights in this precision."""
     gradient_checkpointing: bool = False
     """Whether the update computes what is inside of the layers twice instead of keeping it, which spares memory."""
     lora_rank: int = 0
@@ -257,6 +273,8 @@ class TrainerConfig(RolloutConfig):
                 check_at_least(name, getattr(self, name), low)
         if "split" in self.eval_set:
             raise InvalidOptionError(f"eval_set holds split={self.eval_set['split']}: give it as eval_split")
+        if self.staleness not in (0, 1):
+            raise InvalidOptionError(f"staleness must be 0 or 1, got {self.staleness}")
         check_above_zero("max_gradient", self.max_gradient)
         check_above_zero("lora_alpha", self.lora_alpha)
         components_of(self.mixture)
@@ -304,7 +322,7 @@ class PolicyConfig(TrainerConfig):
     """Estimator of the divergence in the loss; in the reward it is always k1, whose sums are unbiased."""
     max_sampling_weight: float | None = None
     """Largest weight of a token whose probability differs between the generator and the trainer (truncated importance
-    sampling); by default the generator is trusted, which spares a pass over the episodes."""
+    sampling). By default the generator is trusted, which spares a pass over the episodes; with a staleness it is 2."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -333,7 +351,12 @@ class PolicyConfig(TrainerConfig):
     @property
     def rescored(self) -> bool:
         """Whether the trainer computes the sampled tokens' log-probabilities itself."""
-        return self.max_sampling_weight is not None
+        return self.largest_weight is not None
+
+    @property
+    def largest_weight(self) -> float | None:
+        """Largest weight of a token by its probability; `None` where all weights are 1."""
+        return _STALE_WEIGHT if self.staleness and self.max_sampling_weight is None else self.max_sampling_weight
 
 
 def check_at_least(name: str, value: float, low: int) -> None:

@@ -35,6 +35,7 @@ class Checkpoint:
         schedule: state of the learning rate's schedule.
         successes: success rate of each iteration, which the curriculum follows.
         adapters: weights of the policy's adapters; none where it has none.
+        behaviour: learned weights of the policy that plays the next iteration; none where it is the policy itself.
     """
 
     folder: Path
@@ -43,6 +44,7 @@ class Checkpoint:
     schedule: dict[str, Any]
     successes: list[float]
     adapters: dict[str, torch.Tensor]
+    behaviour: dict[str, torch.Tensor]
 
     @property
     def critic(self) -> Path:
@@ -81,6 +83,7 @@ def save_checkpoint(
     successes: list[float],
     save_policy: Callable[[Path], None],
     adapters: dict[str, torch.Tensor],
+    behaviour: dict[str, torch.Tensor],
     critic: Any = None,
 ) -> None:
     """Write a checkpoint, as a whole or not at all.
@@ -93,6 +96,7 @@ def save_checkpoint(
         successes: success rate of each iteration.
         save_policy: writes the policy and its chat settings to a folder.
         adapters: weights of the policy's adapters.
+        behaviour: learned weights of the policy that plays the next iteration, if it is another one.
         critic: model to save too; `None` for methods without one.
     """
 
@@ -106,6 +110,7 @@ def save_checkpoint(
             "iteration": iteration,
             "successes": successes,
             "adapters": adapters,
+            "behaviour": behaviour,
         }
         torch.save(state, folder / "state.pt")
 

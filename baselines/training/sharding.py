@@ -41,6 +41,8 @@ def check_distribution(accelerator: Accelerator, config: TrainerConfig, method: 
         raise InvalidOptionError(
             "distributed_type=FSDP divides one model, and this method learns a critic too: use DDP"
         )
+    if accelerator.is_fsdp2 and config.staleness:
+        raise InvalidOptionError("staleness=1: the policy that plays ahead would need its weights whole: use DDP")
     if accelerator.is_fsdp2 and config.lora_rank:
         raise InvalidOptionError(f"lora_rank={config.lora_rank}: FSDP would divide what adapters leave small: use DDP")
 

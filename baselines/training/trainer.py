@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 from torch.optim.lr_scheduler import LinearLR
+from transformers import PreTrainedModel
 
 from baselines.credit.advantages import GroupTooSmallError
 from baselines.credit.method import Method
@@ -38,18 +38,17 @@ from baselines.envs.curriculum import Curriculum, Stage, make_curriculum
 from baselines.evaluation.held_out import HeldOut, make_held_out_env
 from baselines.policy.adapters import (
     WithoutAdapters,
-    adapter_weights,
     add_adapters,
-    load_adapter_weights,
+    learned_weights,
+    load_learned_weights,
     merged,
 )
 from baselines.policy.chat import chat_of
 from baselines.policy.models import context_length, load_policy
-from baselines.rollout import Collection, Collector, EpisodeRequest, make_collector, share_of
+from baselines.rollout import Collector, EpisodeRequest, make_collector, share_of
 from baselines.rollout.backend import check_installed
-from baselines.rollout.branching import branch_requests, with_values
 from baselines.rollout.trajectory import Trajectory
-from baselines.settings.config import HARMLESS, TrainerConfig
+from baselines.settings.config import HARMLESS, Precision, TrainerConfig
 from baselines.settings.run_folder import (
     EVALUATIONS,
     METRICS,
@@ -65,6 +64,7 @@ from baselines.training.allocator import keep_freed_memory
 from baselines.training.capabilities import check_environments, infos_of
 from baselines.training.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
 from baselines.training.critic import load_critic
+from baselines.training.player import Played, Player, Stream, copy_policy, episode_requests, stream_seed
 from baselines.training.run_log import (
     BROKEN,
     LOG,
@@ -82,18 +82,10 @@ from baselines.training.sharding import (
     whole_state,
 )
 from baselines.training.trackers import check_trackers, flat_settings
-from baselines.training.update import Learner, update, useful_groups
-from textagent_gym.errors import WorldBrokenError
+from baselines.training.update import Learner, update
+from textagent_gym.errors import InvalidOptionError, WorldBrokenError
 
-
-class Stream(IntEnum):
-    """The streams of random numbers of an iteration; each is independent of the others."""
-
-    TASKS = 0
-    SAMPLING = 1
-    ORDER = 2
-    CURRICULUM = 3
-    BRANCHES = 4
+_MIXED: dict[Precision, str] = {"float32": "no", "bfloat16": "bf16"}  # As `accelerate` names what it multiplies in.
 
 
 def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]], None] | None = None) -> Path:
@@ -119,21 +111,17 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
     try:
         _evaluate(run, log)
         if run.iteration < config.iterations:
-            collector = run.make_collector()
-            try:
-                while run.iteration < config.iterations:
-                    _iterate(run, collector, log)
-                    _evaluate(run, log)
-            finally:
-                collector.close()
+            run.player = Player(config, method, run.make_collector(), run.requests, run.accelerator.device)
+            while run.iteration < config.iterations:
+                _iterate(run, run.player, log)
+                _evaluate(run, log)
         return run.finish()
     except BaseException as error:
         cause = error
         run.save_before_stopping()
         raise
     finally:
-        if run.held_out is not None:
-            run.held_out.close()
+        run.close()
         run.log_stop(cause)
 
 
@@ -143,13 +131,17 @@ def check_run(config: TrainerConfig, method: Method) -> Curriculum:
     Raises:
         GroupTooSmallError: `group_size` is smaller than the method needs.
         InvalidOptionError: an environment lacks what the method, the curriculum or the evaluations need, or the loss
-            cannot be computed with the memory.
+            cannot be computed with the memory or with the staleness.
         MissingDependencyError: the back end of the generation is not installed.
     """
     if config.group_size < method.smallest_group:
         raise GroupTooSmallError(
             f"group_size={config.group_size}: this method compares the episodes of a task, so it must be at least "
             f"{method.smallest_group}"
+        )
+    if config.staleness and not method.rescored:
+        raise InvalidOptionError(
+            "staleness=1 needs a method that weights tokens by their probability, which has Method.rescored"
         )
     config.check_memory(config.dialogue.memory)
     check_installed(config.generator)
@@ -166,6 +158,8 @@ def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
     is_due = config.eval_every and (iteration % config.eval_every == 0 or iteration == config.iterations)
     if not is_due or iteration in run.evaluated:
         return
+    if run.player is not None:
+        run.player.rest()
     policy = run.acting_policy()
     if run.held_out is None:
         processes, process = run.accelerator.num_processes, run.accelerator.process_index
@@ -181,17 +175,21 @@ def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
             log({"iteration": iteration, "evaluation": metrics})
 
 
-def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], None] | None) -> None:
+def _iterate(run: _Run, player: Player, log: Callable[[dict[str, Any]], None] | None) -> None:
     """One iteration. It has seeds of its own, so what happens in it does not depend on when a run resumed."""
     config, iteration = run.config, run.iteration
     started = time.perf_counter()
-    collector.generator.take_weights(run.acting_policy())
-    collection = _collect(run, collector)
-    collection, branch_steps = _value(run, collector, collection)
-    summary = _summary(collection, iteration, branch_steps, run.curriculum)
-    collector.generator.forget()  # The update needs the memory.
-    collected = time.perf_counter()
+    policy = run.acting_policy()
+    played = player.take(iteration, policy if run.behaviour is None else run.behaviour)
+    collection, stage = played.collection, run.stage
+    summary = _summary(played, iteration, run.curriculum)
     run.is_between_updates = False
+    run.successes.append(run.curriculum.success(stage, summary))
+    if run.behaviour is not None:
+        load_learned_weights(run.behaviour, learned_weights(policy))
+        if iteration + 1 < config.iterations:
+            player.begin(iteration + 1, run.behaviour)
+    collected = time.perf_counter()
     run.learner.policy.train()
     metrics = update(
         run.learner,
@@ -203,15 +201,13 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
     )
     metrics = {
         "iteration": iteration + 1,
-        **run.curriculum.metrics(run.stage),
+        **run.curriculum.metrics(stage),
         **summary,
         **metrics,
         "rollout_seconds": collected - started,
         "update_seconds": time.perf_counter() - collected,
     }
-    success = run.curriculum.success(run.stage, summary)
     run.iteration += 1
-    run.successes.append(success)
     run.track(metrics)
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics)
@@ -224,78 +220,16 @@ def _iterate(run: _Run, collector: Collector, log: Callable[[dict[str, Any]], No
         run.save_checkpoint()
 
 
-def _collect(run: _Run, collector: Collector) -> Collection:
-    """This process's episodes of one iteration. All are learned from and counted, also those that were not enough."""
-    config = run.config
-    groups = range(config.groups)
-    collection = collector.collect(run.my_requests(groups))
-    for _ in range(run.method.resample):
-        missing = config.groups - useful_groups(run.method, collection.trajectories)
-        if not missing:
-            break
-        groups = range(groups.stop, groups.stop + missing)
-        more = collector.collect(run.my_requests(groups))
-        collection += more
-    return collection
-
-
-def _value(run: _Run, collector: Collector, collection: Collection) -> tuple[Collection, int]:
-    """This process's episodes, with the values of their states if the method asks for branches, and their env steps."""
-    if not run.method.branches:
-        return collection, 0
-
-    def seed_of(episode: int, turn: int, branch: int) -> int:
-        return stream_seed(run.config, run.iteration, Stream.BRANCHES, episode, turn, branch)
-
-    branched = collector.collect(branch_requests(collection.trajectories, run.method.branches, seed_of))
-    return with_values(collection, branched), sum(len(branch.turns) for branch in branched.trajectories)
-
-
-def episode_requests(
-    config: TrainerConfig,
-    iteration: int,
-    groups: range | None = None,
-    options: Sequence[dict[str, Any] | None] | None = None,
-) -> list[EpisodeRequest]:
-    """The episodes of one iteration, over all processes: equal seeds within a group, so that they begin equally.
-
-    Args:
-        config: settings of the run.
-        iteration: number of the iteration, from 0.
-        groups: numbers of the groups within the iteration; the first `config.groups` by default.
-        options: options of `reset` for each of the groups; none by default.
-    """
-    groups = range(config.groups) if groups is None else groups
-    options = [None] * len(groups) if options is None else options
-    random = np.random.default_rng(stream_seed(config, iteration, Stream.TASKS))
-    seeds = random.integers(2**31, size=groups.stop)
-    return [
-        EpisodeRequest(
-            group,
-            seed=int(seed),
-            options=chosen,
-            sampling_seed=stream_seed(config, iteration, Stream.SAMPLING, group * config.group_size + member),
-        )
-        for group, seed, chosen in zip(groups, seeds[groups.start :], options, strict=True)
-        for member in range(config.group_size)
-    ]
-
-
-def stream_seed(config: TrainerConfig, iteration: int, stream: Stream, *path: int) -> int:
-    """Seed of one stream of random numbers of one iteration."""
-    return int(np.random.SeedSequence((config.seed, iteration, stream, *path)).generate_state(1)[0])
-
-
-def _summary(collection: Collection, iteration: int, branch_steps: int, curriculum: Curriculum) -> dict[str, float]:
+def _summary(of: Played, iteration: int, curriculum: Curriculum) -> dict[str, float]:
     """Metrics of the episodes of all processes; `env_steps` are those of their branches too.
 
     Raises:
         WorldBrokenError: there are none.
     """
-    mine = [_measure(trajectory) for trajectory in collection.trajectories]
+    mine = [_measure(trajectory) for trajectory in of.collection.trajectories]
     played: list[dict[str, Any]] = gather_object(mine)
-    branches: list[int] = gather_object([branch_steps])
-    reasons: list[str] = gather_object([episode.reason for episode in collection.broken])
+    branches: list[int] = gather_object([of.branch_steps])
+    reasons: list[str] = gather_object([episode.reason for episode in of.collection.broken])
     if not played:
         raise WorldBrokenError(f"no episode of iteration {iteration + 1} could be played: {reasons[0]}")
     successes = [episode["success"] for episode in played if episode["success"] is not None]
@@ -335,8 +269,17 @@ class _Run:
         self.method = method
         self.folder = config.out
         check_trackers(config.trackers)
-        self.accelerator = Accelerator(log_with=list(config.trackers) or None, project_dir=str(config.out))
+        self.accelerator = Accelerator(
+            mixed_precision=_MIXED[config.precision],
+            log_with=list(config.trackers) or None,
+            project_dir=str(config.out),
+        )
         check_distribution(self.accelerator, config, method)
+        if config.staleness and method.resample and self.accelerator.num_processes > 1:
+            raise InvalidOptionError(
+                f"staleness=1 with resample={method.resample} needs a single process: several would have to agree on "
+                "what is missing while they update"
+            )
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         # A run that resumes converses as it did, wherever the first model may be now.
@@ -358,6 +301,7 @@ class _Run:
         self.iteration = self.saved = checkpoint.iteration if checkpoint else 0
         self.successes = checkpoint.successes if checkpoint else []
         self.learner = self._prepare(policy, critic, checkpoint)
+        self.behaviour = self._make_behaviour(checkpoint) if config.staleness else None
         if self.accelerator.is_main_process:
             for file in (METRICS, EVALUATIONS, BROKEN, TRAJECTORIES):
                 drop_metrics_after(self.folder, self.iteration, file)
@@ -369,14 +313,15 @@ class _Run:
         self.evaluated = logged_iterations(self.folder, EVALUATIONS)
         self.held_out: HeldOut | None = None  # Made for the first evaluation.
         self.is_between_updates = True
+        self.player: Player | None = None  # Made for the first iteration.
 
     def make_collector(self) -> Collector:
         """The environments of this process, and the policy that acts in them."""
         config = self.config
-        episodes = len(self.my_requests(range(config.groups))) * max(1, self.method.branches)
+        episodes = len(self.requests(self.iteration, range(config.groups))) * max(1, self.method.branches)
         make_env = self.curriculum.make_env(infos_of(self.method))
         slots = max(1, min(config.slots, episodes))
-        return make_collector(config, self.acting_policy(), self.chat, make_env, slots)
+        return make_collector(config, self.acting_policy(), self.chat, make_env, slots, precision=config.precision)
 
     def acting_policy(self) -> Any:
         """The policy as it is now, to be read by this process alone; all processes call it."""
@@ -385,6 +330,12 @@ class _Run:
             gather_weights(self.learner.policy, self.learner.whole_copy)
         return self.learner.actor
 
+    def close(self) -> None:
+        """Close the environments and the generators."""
+        for part in (self.player, self.held_out):
+            if part is not None:
+                part.close()
+
     def track(self, metrics: dict[str, Any]) -> None:
         """Log the metrics that are numbers to the trackers, at the number of the last iteration."""
         numbers = {name: value for name, value in metrics.items() if isinstance(value, (int, float))}
@@ -392,14 +343,14 @@ class _Run:
 
     @property
     def stage(self) -> Stage:
-        """Where the curricula of the current iteration are."""
+        """Where the curricula of the iteration are that is played after those whose success is known."""
         return self.curriculum.stage(self.successes)
 
-    def my_requests(self, groups: range) -> list[EpisodeRequest]:
-        """This process's share of the episodes of some groups."""
-        seed = stream_seed(self.config, self.iteration, Stream.CURRICULUM, groups.start)
+    def requests(self, iteration: int, groups: range) -> list[EpisodeRequest]:
+        """This process's share of the episodes of some groups, once all iterations before have been played."""
+        seed = stream_seed(self.config, iteration, Stream.CURRICULUM, groups.start)
         options = self.curriculum.options(self.stage, len(groups), seed)
-        requests = episode_requests(self.config, self.iteration, groups, options)
+        requests = episode_requests(self.config, iteration, groups, options)
         if self.method.branches:
             requests = [replace(request, saves=True) for request in requests]
         return share_of(requests, self.accelerator.num_processes, self.accelerator.process_index)
@@ -419,6 +370,7 @@ class _Run:
                 successes=self.successes,
                 save_policy=self._save_policy,
                 adapters=self._adapter_weights(),
+                behaviour={} if self.behaviour is None else learned_weights(self.behaviour),
                 critic=critic,
             )
         self.saved = self.iteration
@@ -470,7 +422,7 @@ class _Run:
         if config.lora_rank:
             add_adapters(policy, config.lora_rank, config.lora_alpha, config.seed)
         if checkpoint:
-            load_adapter_weights(policy, checkpoint.adapters)
+            load_learned_weights(policy, checkpoint.adapters)
         if config.gradient_checkpointing:
             policy.gradient_checkpointing_enable({"use_reentrant": False})
         return policy, tokenizer
@@ -498,14 +450,24 @@ class _Run:
             if config.lora_rank:
                 reference = WithoutAdapters(self.accelerator.unwrap_model(policy))
             else:
-                reference = load_policy(config.model)[0].to(self.accelerator.device).eval()
+                reference, _ = load_policy(config.model)
+                if not self.accelerator.is_fsdp2:  # It is not divided: every process reads it by itself.
+                    reference = self.accelerator.prepare_model(reference, evaluation_mode=True)
+                reference = reference.to(self.accelerator.device).eval()
         if checkpoint is not None:
             load_whole_state(optimizer, checkpoint.optimizer)
             schedule.load_state_dict(checkpoint.schedule)
         return Learner(self.accelerator, policy, optimizer, schedule, critic, reference, whole_copy)
 
+    def _make_behaviour(self, checkpoint: Checkpoint | None) -> PreTrainedModel:
+        """The policy that plays ahead, as it was before the last update."""
+        behaviour = copy_policy(self.accelerator.unwrap_model(self.learner.policy))
+        if checkpoint is not None:
+            load_learned_weights(behaviour, checkpoint.behaviour)
+        return behaviour
+
     def _adapter_weights(self) -> dict[str, torch.Tensor]:
-        return adapter_weights(self.learner.actor) if self.config.lora_rank else {}
+        return learned_weights(self.learner.actor) if self.config.lora_rank else {}
 
     def _save_policy(self, folder: Path) -> None:
         policy = self.learner.actor

@@ -59,6 +59,7 @@ CASES = {
     "dapo": Case(grpo, {"resample": 2, "clip_high": 0.28}),
     "gspo": Case(grpo, {"loss": "gspo", "clip_low": 0.03, "clip_high": 0.04}),
     "cispo": Case(grpo, {"loss": "cispo", "max_sampling_weight": 2.0}),
+    "grpo one update late": Case(grpo, {"staleness": 1}),
     "gigpo": Case(gigpo),
     "gigpo by observations": Case(gigpo, {"state": "observation", "scale": False, "kl": 0.01, "kl_in": "reward"}),
     "vineppo": Case(vineppo, {"branches": 2}),
@@ -100,7 +101,7 @@ def test_the_rewarded_action_becomes_more_probable(name: str, talker: Path, tmp_
     # Every run says how far the log-probabilities of sampling were from those of training.
     differences = [metrics["log_prob_difference_max"] for metrics in seen if "log_prob_difference_max" in metrics]
     assert differences
-    assert max(differences) < 1e-4
+    assert (max(differences) < 1e-4) == (name != "grpo one update late")
     assert all(m["log_prob_difference_mean"] <= m["log_prob_difference_max"] for m in seen if "clipped" in m)
 
 

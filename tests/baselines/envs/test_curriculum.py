@@ -84,7 +84,7 @@ def play(settings: grpo.Config) -> list[Trajectory]:
     run = trainer._Run(settings, grpo.method(settings))
     collector = run.make_collector()
     try:
-        return collector.collect(run.my_requests(range(settings.groups))).trajectories
+        return collector.collect(run.requests(0, range(settings.groups))).trajectories
     finally:
         collector.close()
 
@@ -204,7 +204,7 @@ def test_only_easy_tasks_are_played_at_first(tiny: Path, tmp_path: Path) -> None
     assert {episode.task for episode in play(settings)} <= {f"Lights/v1/s5/train/{index}" for index in easiest}
     run = trainer._Run(settings, grpo.method(settings))
     run.successes = [0.0, 0.0]
-    drawn = {request.options["task_index"] for request in run.my_requests(range(200)) if request.options}
+    drawn = {request.options["task_index"] for request in run.requests(2, range(200)) if request.options}
     assert drawn == set(range(30))
 
 

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from baselines import grpo
-from baselines.policy.adapters import WithoutAdapters, adapter_weights, add_adapters, merged, merged_weights
+from baselines.policy.adapters import WithoutAdapters, add_adapters, learned_weights, merged, merged_weights
 from baselines.policy.models import load_policy
 
 RANK, ALPHA = 4, 6.0
@@ -29,7 +29,7 @@ def policy(tiny: Path) -> PreTrainedModel:
     model = load_policy(str(tiny))[0].eval()
     add_adapters(model, RANK, ALPHA)
     with torch.no_grad():
-        for weight in adapter_weights(model).values():
+        for weight in learned_weights(model).values():
             weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(0)) / 10)
     return model
 
@@ -60,16 +60,16 @@ def test_a_policy_begins_as_it_was_and_learns_its_adapters_alone(tiny: Path, fir
     with torch.no_grad():
         assert torch.equal(model(IDS).logits, first(IDS).logits)
     layers = model.config.num_hidden_layers
-    assert len(adapter_weights(model)) == layers * 7 * 2  # Four layers of attention, three of the MLP; A and B of each.
+    assert len(learned_weights(model)) == layers * 7 * 2  # Four layers of attention, three of the MLP; A and B of each.
     model(IDS).logits.sum().backward()
-    assert {name for name, weight in model.named_parameters() if weight.grad is not None} == set(adapter_weights(model))
+    assert {name for name, weight in model.named_parameters() if weight.grad is not None} == set(learned_weights(model))
 
 
 def test_merged_weights_are_those_of_the_paper(policy: PreTrainedModel, first: PreTrainedModel) -> None:
-    weights = merged_weights(policy)
+    weights = dict(merged_weights(policy))
     before = dict(first.named_parameters())
     assert set(weights) == set(before)
-    learned = adapter_weights(policy)
+    learned = learned_weights(policy)
     for name, weight in before.items():
         layer = name.removesuffix(".weight")
         expected = weight
