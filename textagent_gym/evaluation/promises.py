@@ -342,7 +342,7 @@ def harder_settings_are_harder(subject: Subject) -> str:
     """Of the settings of a difficulty axis, the harder ones measure harder and are not easier for anybody.
 
     The measured complexity grows; the oracle needs more actions where the length of the solution is the axis, and
-    fewer nowhere; and an agent that draws admissible actions does not make more progress (95% interval over tasks).
+    fewer nowhere; and an agent that draws admissible actions does not win more often (95% interval over tasks).
     """
     subject.need_numbered()
     if not subject.harder:
@@ -360,7 +360,7 @@ def harder_settings_are_harder(subject: Subject) -> str:
                 _expect(longer, True, f"{where} for the oracle: {fmean(harder.oracle)} after {fmean(easier.oracle)}")
             if easier.random:
                 difference = difference_interval([b - a for a, b in zip(easier.random, harder.random, strict=False)])
-                _expect(difference.low <= 0, True, f"{where} for admissible-random: its progress grew by {difference}")
+                _expect(difference.low <= 0, True, f"{where} for admissible-random: its success grew by {difference}")
         said.append(f"{name} {' < '.join(map(str, values))}")
     return f"{', '.join(said)}, {subject.tasks} tasks each"
 
@@ -641,7 +641,7 @@ def _places(text: str, part: str) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What one setting is like: means of the measured complexity, actions of the oracle, progress at random."""
+    """What one setting is like: means of the measured complexity, actions of the oracle, successes at random."""
 
     means: dict[str, float]
     oracle: list[int]
@@ -664,7 +664,7 @@ def _measured(subject: Subject, name: str, value: Any) -> _Measured:
                 oracle.append(len(plan or ()))
             if "admissible_actions" in subject.supports:
                 episode = _played(subject, env, make_agent("admissible-random", env), index)
-                random.append(float(episode.info["progress"]))
+                random.append(float(episode.success))
     return _Measured({key: fmean(each) for key, each in values.items()}, oracle, random)
 
 
