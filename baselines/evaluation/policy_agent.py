@@ -19,6 +19,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
+from transformers import PreTrainedModel
 
 from baselines.policy.chat import ChatFormat, chat_of
 from baselines.policy.models import context_length, load_policy
@@ -54,7 +55,7 @@ class PolicyAgents:
         self.chat = chat_of(folder, tokenizer)
         self.settings = settings
         self.name, self.details = _identity(policy, self.chat, settings)
-        self.room = context_length(model) - settings.max_action_tokens
+        self.room = _room(model, settings)
         self._generator = TransformersGenerator(
             model.eval(),
             self.chat.end_id,
@@ -179,6 +180,21 @@ def _identity(policy: str, chat: ChatFormat, settings: PolicySettings) -> tuple[
     return f"model:{policy[:12]}", {**facts, **asdict(settings), **dialogue, "format": format}
 
 
+def _room(model: PreTrainedModel, settings: PolicySettings) -> int:
+    """Largest number of tokens of a conversation before an action.
+
+    Raises:
+        InvalidOptionError: an action leaves no room for anything else.
+    """
+    context = context_length(model)
+    if settings.max_action_tokens >= context:
+        raise InvalidOptionError(
+            f"max_action_tokens must be less than the policy's context of {context} tokens, "
+            f"got {settings.max_action_tokens}"
+        )
+    return context - settings.max_action_tokens
+
+
 class Recomputer:
     """Reads what a policy is said to have sampled, and computes whether it would have.
 
@@ -198,7 +214,7 @@ class Recomputer:
         self._chat = chat_of(folder, tokenizer)
         self._settings = settings
         self._tolerance = tolerance
-        self._room = context_length(model) - settings.max_action_tokens
+        self._room = _room(model, settings)
         self.name, self.details = _identity(policy, self._chat, settings)
 
     def difference(self, conversation: list[dict[str, Any]], seed: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,8 +80,11 @@ class Eval(ChosenTasks):
         if self.chat != (sampling if kind == "model" else ChatSettings()):
             raise InvalidOptionError(f"--agent {self.agent} asks no server: leave out the options of a chat server")
         if kind == "model" and name:
-            chosen = {"temperature": self.chat.temperature, "max_action_tokens": self.chat.max_tokens}
-            settings = PolicySettings(**{option: value for option, value in chosen.items() if value is not None})
+            settings = PolicySettings()
+            if self.chat.temperature is not None:
+                settings = replace(settings, temperature=self.chat.temperature)
+            if self.chat.max_tokens is not None:
+                settings = replace(settings, max_action_tokens=self.chat.max_tokens)
             return policy_agents(name, settings, slots=self.workers or 1)  # type: ignore[no-any-return]
         if self.agent in AGENTS:
             return self.agent

@@ -524,7 +524,11 @@ def _commands(env: gymnasium.Env[str, str]) -> tuple[str, ...]:
 
 
 def _without_reward(told: Sequence[Told]) -> list[tuple[Any, ...]]:
-    return [(observation, terminated, truncated, info) for observation, _, terminated, truncated, info in told]
+    """What was told but for rewards, and for progress, which a world need not work out where nothing pays for it."""
+    return [
+        (observation, terminated, truncated, {name: value for name, value in info.items() if name != "progress"})
+        for observation, _, terminated, truncated, info in told
+    ]
 
 
 def transcripts(subject: Subject) -> list[str]:
