@@ -82,7 +82,7 @@ class GeneratedTasks(TaskSource[Task], Generic[SpecT, WorldT]):
         return None
 
     def address(self, split: str, index: int) -> str:
-        """Id of a task."""
+        """Id of a task, which is not made for it."""
         return f"{self._start}/{split}/{index}"
 
     def task(self, split: str, index: int) -> Task:
@@ -195,12 +195,15 @@ class ListedTasks(TaskSource[TaskT], Generic[TaskT]):
         Raises:
             InvalidOptionError: the index is not a whole number.
         """
+        return self._load(self.address(split, index), split, int(index))
+
+    def address(self, split: str, index: int) -> str:
+        """Id of a task, which is not loaded for it; see `task` for the errors."""
         ids = self._ids(self.check_split(split))
         try:
-            index = check_index(split, index, len(ids))
+            return ids[check_index(split, index, len(ids))]
         except UnknownTaskError as error:
             raise UnknownTaskError(f"{error} {self._advice()}".rstrip()) from None
-        return self._load(ids[index], split, index)
 
     def find(self, task_id: str) -> TaskT:
         """The task with this id; see `TaskSource.find`."""

@@ -85,6 +85,10 @@ class TaskSource(ABC, Generic[TaskT]):
             InfeasibleDifficultyError: no task of the difficulty asked for can be made.
         """
 
+    def address(self, split: str, index: int) -> str:
+        """Id of the `index`-th task of a split; see `task` for the errors."""
+        return self.task(split, index).id
+
     @abstractmethod
     def find(self, task_id: str) -> TaskT:
         """The task with this id.

@@ -18,7 +18,7 @@ from baselines.rollout.trajectory import Trajectory
 from baselines.settings.config import AnswerFormatName, GeneratorKind, MemoryKind, PoolKind
 from baselines.settings.dialogue import dialogue_of
 from textagent_gym.core import TextEnv
-from textagent_gym.evaluation import EpisodeRecord, Evaluation, begin, digest
+from textagent_gym.evaluation import EpisodeRecord, Evaluation, begin, digest, episode_seed
 from textagent_gym.vector import Wrap, env_maker
 
 FIRST_SEED = 2**31
@@ -124,12 +124,12 @@ def evaluation_requests(
         episodes: number of times that each task is played.
         seed: seed of the sampling.
     """
-    numbered = isinstance(env.unwrapped, TextEnv)
+    base = env.unwrapped if isinstance(env.unwrapped, TextEnv) else None
     return [
         EpisodeRequest(
             index,
-            seed + repeat if numbered else FIRST_SEED + index,
-            {"task_index": index} if numbered else None,
+            FIRST_SEED + index if base is None else episode_seed(seed, base.tasks.address(base.split, index), repeat),
+            None if base is None else {"task_index": index},
             sampling_seed=_sampling_seed(seed, index, repeat),
         )
         for index in range(tasks)
@@ -172,7 +172,7 @@ def _broken(env: gymnasium.Env[str, str], request: EpisodeRequest, reason: str) 
     """What is kept of an episode whose world broke each time that it was played."""
     task = str(request.group)
     if isinstance(env.unwrapped, TextEnv):
-        task = env.unwrapped.tasks.task(env.unwrapped.split, request.group).id
+        task = env.unwrapped.tasks.address(env.unwrapped.split, request.group)
     return EpisodeRecord(task, request.seed or 0, (), (), False, False, True, broken=reason)
 
 

@@ -17,9 +17,12 @@ from textagent_gym.evaluation import (
     cluster_interval,
     compare,
     evaluate,
+    interquartile_mean,
     pass_at_k,
     pass_hat_k,
     repeated,
+    summarize,
+    summarize_by_axis,
     wilson_interval,
 )
 from textagent_gym.evaluation.comparison import difference_interval, sign_test
@@ -148,3 +151,56 @@ def test_compare_prints_the_difference(tmp_path: Path) -> None:
     refused = run("compare", str(tmp_path / "random"), str(tmp_path / "other"))
     assert refused.returncode == 2
     assert "nothing to compare" in " ".join(refused.stderr.split())
+
+
+def measured(length: int, turns: int, success: bool, tokens: int | None = None) -> EpisodeRecord:
+    return EpisodeRecord(
+        f"t{length}-{turns}-{success}", 0, ("a",) * turns, (0.0,) * turns, success, success, not success,
+        complexity={"solution_length": length}, tokens=tokens, invalid_actions=turns // 2,
+    )  # fmt: skip
+
+
+def test_efficiency_is_of_solved_episodes_and_tokens_of_all() -> None:
+    summary = summarize([measured(4, 4, True, 10), measured(4, 8, True, 20), measured(4, 40, False, 60)])
+    assert summary.efficiency is not None
+    assert summary.tokens_per_episode is not None
+    assert summary.invalid_share is not None
+    assert summary.efficiency.mean == 1.5
+    assert summary.tokens_per_episode.mean == 30
+    assert summary.invalid_share.mean == 0.5
+    assert summarize([measured(4, 40, False)]).efficiency is None
+    assert summarize([measured(4, 4, True, 10), measured(4, 8, True)]).tokens_per_episode is None
+
+
+def test_success_along_an_axis_is_that_of_bins_that_hold_equal_values_together() -> None:
+    episodes = [measured(length, length, length < 5) for length in (2, 2, 3, 3, 3, 4, 5, 5, 8)]
+    bins = summarize_by_axis(episodes, "solution_length", most=2)
+    assert {bounds: summary.episodes for bounds, summary in bins.items()} == {(2, 3): 5, (4, 8): 4}
+    assert [summary.success.mean for summary in bins.values()] == [1.0, pytest.approx(1 / 3)]
+    assert summarize_by_axis(episodes, "beauty") == {}
+    assert sum(summary.episodes for summary in summarize_by_axis(episodes, "solution_length", most=50).values()) == 9
+    assert len(summarize_by_axis(episodes, "solution_length", most=50)) == 5
+
+
+def test_the_interquartile_mean_is_that_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats", reason="needs: pip install scipy")
+    import numpy as np
+
+    scores = np.random.default_rng(0).random((12, 5))
+    interval = interquartile_mean(scores.tolist())
+    assert interval.mean == pytest.approx(stats.trim_mean(scores.ravel(), 0.25))
+    # Runs of each task are drawn again, all tasks together, as multi-sample bootstrap does.
+    means = stats.bootstrap(
+        tuple(scores), lambda *tasks, axis: stats.trim_mean(np.concatenate(tasks, axis), 0.25, axis),
+        n_resamples=2_000, method="percentile", rng=1, vectorized=True, axis=-1,
+    ).confidence_interval  # fmt: skip
+    assert (interval.low, interval.high) == pytest.approx((means.low, means.high), abs=0.01)
+
+
+def test_the_interquartile_mean_of_one_run_says_nothing_of_others() -> None:
+    interval = interquartile_mean([[0.0], [0.5], [0.5], [1.0]])
+    assert interval.mean == 0.5
+    assert str(interval).endswith("[n/a]")
+    for wrong in ([], [[0.0], [0.1, 0.2]]):
+        with pytest.raises(ValueError):
+            interquartile_mean(wrong)

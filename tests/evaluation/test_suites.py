@@ -36,20 +36,20 @@ from textagent_gym.evaluation.episode import MOST_REPEATS
 from textagent_gym.registration import REGISTRATIONS
 
 DIGESTS = {
-    "textworld-quick-v1": "66947259dc682c9a",
-    "textworld-core-v1": "633b61008f3213e5",
-    "textworld-state-size-v1": "3b657826c053b1c1",
-    "textworld-action-size-v1": "6bc1b552e1882954",
-    "textworld-solution-length-v1": "4f642166977e1653",
-    "textworld-harder-v1": "fecdc0a6801a4654",
-    "alfworld-quick-v1": "384c2246083e6105",
-    "alfworld-core-v1": "43591534049a511b",
-    "alfworld-official-v1": "1716de96e4b5d02f",
-    "alfworld-state-size-v1": "17a4934944fe15fe",
-    "alfworld-action-size-v1": "46afe11354fe1451",
-    "alfworld-solution-length-v1": "04cba3a39e9f2225",
-    "alfworld-harder-v1": "24a275ef161e7b20",
-    "swe-core-v1": "a4d0f0576dd2135d",
+    "textworld-quick-v1": "b788dd74706ed0fe",
+    "textworld-core-v1": "66598c7933db6c5d",
+    "textworld-state-size-v1": "12cc17f9fa79c909",
+    "textworld-action-size-v1": "70656aea2455a95f",
+    "textworld-solution-length-v1": "8c42c0234ac97dfb",
+    "textworld-harder-v1": "9992fab322caa117",
+    "alfworld-quick-v1": "c9e89493909a9049",
+    "alfworld-core-v1": "8b01dfd2381273f8",
+    "alfworld-official-v1": "1a072e6bb0701fa1",
+    "alfworld-state-size-v1": "a3342e4174dc6036",
+    "alfworld-action-size-v1": "ff1e2636f23cc095",
+    "alfworld-solution-length-v1": "2f8b0639ccc17d58",
+    "alfworld-harder-v1": "f07614145e27be07",
+    "swe-core-v1": "da63341feb01164a",
 }
 """Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""
 
@@ -335,3 +335,16 @@ def test_a_quick_suite_is_played_killed_resumed_and_verified(tmp_path: Path) -> 
     assert forged.returncode == 1
     assert "is recorded" in forged.stdout
     assert "Traceback" not in forged.stderr
+
+
+def test_random_agents_draw_otherwise_in_every_task_and_repetition() -> None:
+    result = evaluate(LIGHTS, "random", tasks=5, episodes=3, kwargs={"max_turns": 1})
+    assert len({episode.seed for episode in result.episodes}) == 15
+    assert len({episode.actions for episode in result.episodes}) == 15
+    again = evaluate(LIGHTS, "random", tasks=5, episodes=3, kwargs={"max_turns": 1}, seed=1)
+    assert not {episode.seed for episode in result.episodes} & {episode.seed for episode in again.episodes}
+
+
+def test_the_seed_of_an_episode_does_not_depend_on_what_else_is_played() -> None:
+    few, many = (evaluate(LIGHTS, "random", tasks=tasks, kwargs={"max_turns": 1}) for tasks in (2, 4))
+    assert many.episodes[:2] == few.episodes

@@ -170,6 +170,9 @@ EDITS: dict[str, Edit] = {
     "split": head("split", "train"),
     "number of tasks": head("tasks", 3),
     "number of repeats": head("repeats", 1),
+    "first task": head("first", 1),
+    "first task before all": head("first", -1),
+    "first task beyond counting": head("first", 10**30),
     "agent": renamed,
     "agent of another sort": head("agent", "my-model"),
     "details": head("details", {"model": "big"}),
@@ -264,6 +267,12 @@ FOLDER_EDITS: dict[str, Callable[[Path], object]] = {
     "result of another agent": lambda folder: replace(folder / "result.json", "admissible-random", "oracle"),
     "result of another suite": lambda folder: replace(folder / "result.json", SUITE.name, "alfworld-quick-v1"),
     "result of no suite": lambda folder: replace(folder / "result.json", SUITE.name, "nothing"),
+    "summary of another trust": lambda folder: replace(folder / "summary.json", '"replayed"', '"recomputed"'),
+    "summary of another axis": lambda folder: replace(folder / "summary.json", '"low": 3', '"low": 2'),
+    "result of a policy": lambda folder: replace(folder / "result.json", "{}", '{"policy": "0"}'),
+    "result of a challenge": lambda folder: replace(
+        folder / "result.json", SUITE.name, f"{SUITE.name}@{'0' * 64}:{'0' * 32}"
+    ),
     "result of another digest": lambda folder: replace(folder / "result.json", SUITE.digest, "0" * 64),
     "result with details": lambda folder: replace(folder / "result.json", "{}", '{"format": "tag"}'),
     "result with strange details": lambda folder: replace(folder / "result.json", "{}", '{"format": ["tag"]}'),
@@ -373,6 +382,28 @@ def test_whatever_a_forger_puts_in_any_place_is_noticed(honest: Path, data: st.D
     write(path, values)
     with suppress(InvalidOptionError, ValueError, AttributeError, OverflowError, TypeError):
         summarize_again(folder)
+    assert check(folder)
+
+
+@QUICK
+@given(st.data())
+def test_whatever_a_forger_puts_beside_the_episodes_is_noticed(honest: Path, data: st.DataObject) -> None:
+    folder = honest.parent / "beside"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(honest, folder)
+    path = folder / data.draw(st.sampled_from(["result.json", "summary.json"]))
+    values = json.loads(path.read_text())
+    before = json.dumps(values)
+    *outer, last = data.draw(st.sampled_from(places(values)[1:]))
+    inner = values
+    for key in outer:
+        inner = inner[key]
+    if data.draw(st.booleans()):
+        inner[last] = data.draw(VALUES)
+    else:
+        del inner[last]
+    assume(json.dumps(values) != before)
+    path.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n")
     assert check(folder)
 
 

@@ -1,4 +1,4 @@
-"""Agents: the floor, the ceiling, a person, and models behind a chat server."""
+"""Agents: the floor, the ceiling, a person, models behind a chat server, and saved policies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from textagent_gym.agents.base import Agent
 from textagent_gym.agents.chat import ChatAgents, ChatSettings
 from textagent_gym.agents.expert import ExpertAgent
 from textagent_gym.agents.human import HumanAgent
+from textagent_gym.agents.local import PolicySettings, agents_of, policy_agents, recomputer
 from textagent_gym.agents.oracle import OracleAgent
 from textagent_gym.agents.uniform import AdmissibleRandomAgent, RandomAgent
 from textagent_gym.errors import InvalidOptionError
@@ -23,8 +24,12 @@ __all__ = [
     "ExpertAgent",
     "HumanAgent",
     "OracleAgent",
+    "PolicySettings",
     "RandomAgent",
+    "agents_of",
     "make_agent",
+    "policy_agents",
+    "recomputer",
 ]
 
 AGENTS: dict[str, Callable[[gymnasium.Env[str, str]], Agent]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,16 +37,20 @@ class Eval(ChosenTasks):
     out. An id of the form module:ID first imports the module, which registers the environment."""
     suite: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
     """Suite that is played; `textagent-gym suites` shows all."""
+    challenge: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """Challenge that is played, in place of a suite; see `textagent-gym challenge`."""
     agent: str = "admissible-random"
     """Agent that plays.
     random: any text. admissible-random: any action that would do something now.
     oracle: knows everything. expert: knows only what it has read. human: you, at the terminal.
-    openai:MODEL: a model behind a server that speaks OpenAI's chat protocol, such as --base-url names."""
+    openai:MODEL: a model behind a server that speaks OpenAI's chat protocol, such as --base-url names.
+    model:FOLDER: a saved policy on this machine, with --temperature (by default 1) and --max-tokens (24).
+    MODULE:FUNCTION: your own; the function or class makes an agent for an environment."""
     chat: Annotated[ChatSettings, tyro.conf.arg(name="")] = ChatSettings()  # noqa: RUF009 (it is frozen)
     episodes: int = 1
     """Number of episodes per task, each with another seed."""
     seed: int = 0
-    """Seed of the first episode of each task."""
+    """Seed of the evaluation; that of each episode follows from it, the task and the repetition."""
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Number of processes that make the tasks, by default the number of processor cores; and number of episodes that
     are played at once, by default 1. The result is the same for every number."""
@@ -56,22 +60,55 @@ class Eval(ChosenTasks):
 
     def run(self) -> int:
         """Evaluate."""
-        from textagent_gym.agents import AGENTS, ChatAgents
-
-        agent: AgentMaker = self.agent
-        kind, _, model = self.agent.partition(":")
-        if kind == "openai" and model:
-            agent = ChatAgents(model, self.chat)
-        elif self.agent not in AGENTS:
-            choice = ", ".join((*AGENTS, "openai:MODEL"))
-            raise InvalidOptionError(f"agent {self.agent!r} does not exist; choose one of: {choice}")
-        elif self.chat != ChatSettings():
-            raise InvalidOptionError(f"--agent {self.agent} asks no server: leave out the options of a chat server")
         if self.workers is not None and self.workers < 1:
             raise InvalidOptionError(f"--workers must be at least 1, got {self.workers}")
         if self.agent == "human" and (self.workers or 1) > 1:
             raise InvalidOptionError("--agent human plays one episode at a time: leave out --workers")
+        agent = self._agent()
+        if self.challenge is not None:
+            return self._run_suite(self._challenged(self.challenge, agent), agent)
         return self._run_env(agent) if self.suite is None else self._run_suite(self.suite, agent)
+
+    def _agent(self) -> AgentMaker:
+        """What makes the agents."""
+        from textagent_gym.agents import AGENTS, ChatAgents, PolicySettings, agents_of, policy_agents
+
+        kind, _, name = self.agent.partition(":")
+        if kind == "openai" and name:
+            return ChatAgents(name, self.chat)
+        sampling = ChatSettings(temperature=self.chat.temperature, max_tokens=self.chat.max_tokens)
+        if self.chat != (sampling if kind == "model" else ChatSettings()):
+            raise InvalidOptionError(f"--agent {self.agent} asks no server: leave out the options of a chat server")
+        if kind == "model" and name:
+            settings = PolicySettings()
+            if self.chat.temperature is not None:
+                settings = replace(settings, temperature=self.chat.temperature)
+            if self.chat.max_tokens is not None:
+                settings = replace(settings, max_action_tokens=self.chat.max_tokens)
+            return policy_agents(name, settings, slots=self.workers or 1)  # type: ignore[no-any-return]
+        if self.agent in AGENTS:
+            return self.agent
+        if name:
+            return agents_of(self.agent)
+        choice = ", ".join((*AGENTS, "openai:MODEL", "model:FOLDER", "MODULE:FUNCTION"))
+        raise InvalidOptionError(f"agent {self.agent!r} does not exist; choose one of: {choice}")
+
+    def _challenged(self, path: Path, agent: AgentMaker) -> str:
+        """Name of the suite of a challenge.
+
+        Raises:
+            InvalidOptionError: the file holds none, or another policy was committed to.
+        """
+        from textagent_gym.evaluation import read_challenge
+
+        challenge = read_challenge(path)
+        if self.suite is not None:
+            raise InvalidOptionError("a challenge names its suite: leave out --suite")
+        if getattr(agent, "details", {}).get("policy") != challenge.commitment.policy:
+            raise InvalidOptionError(
+                f"{path} is of the policy {challenge.commitment.policy[:12]}: give its folder as --agent model:FOLDER"
+            )
+        return challenge.suite.name
 
     def _run_suite(self, name: str, agent: AgentMaker) -> int:
         """Play a suite."""
@@ -94,7 +131,9 @@ class Eval(ChosenTasks):
         for part in suite.parts:
             with closing(part.make()) as env, bar(f"Making tasks of {part.name}", part.tasks) as done:
                 base = base_of(env)
-                base.tasks.prepare(base.split, range(part.tasks), workers=self.workers, progress=done)
+                base.tasks.prepare(
+                    base.split, range(part.first, part.first + part.tasks), workers=self.workers, progress=done
+                )
         with self._playing(suite.episodes, str(self.out)) as ended:
             result = evaluate_suite(suite, agent, self.out, workers=self.workers or 1, ended=ended)
         console = Console()
@@ -117,8 +156,9 @@ class Eval(ChosenTasks):
         if self.out is not None:
             check_writable(self.out)
         env, count = self.make()
-        if self.chat.format is not None:
-            env = ActionParser(env, self.chat.format)
+        format = getattr(agent, "details", {}).get("format")
+        if format is not None:
+            env = ActionParser(env, format)
         asked: dict[str, Any] = {"tasks": count, "episodes": self.episodes, "seed": self.seed, "path": self.out}
         try:
             check_evaluation(env, agent, **asked)

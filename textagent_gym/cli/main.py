@@ -9,6 +9,8 @@ from typing import Annotated
 import tyro
 
 from textagent_gym.cli.cache import Cache
+from textagent_gym.cli.certify import Certify
+from textagent_gym.cli.challenge import ChallengeSteps
 from textagent_gym.cli.compare import Compare
 from textagent_gym.cli.data import Data
 from textagent_gym.cli.demos import Demos
@@ -34,6 +36,8 @@ Command = (
     | Annotated[Play, subcommand("play", Play)]
     | Annotated[Demos, subcommand("demos", Demos)]
     | Annotated[Eval, subcommand("eval", Eval)]
+    | Annotated[Certify, subcommand("certify", Certify)]
+    | Annotated[ChallengeSteps, subcommand("challenge", ChallengeSteps)]
     | Annotated[Suites, subcommand("suites", Suites)]
     | Annotated[Verify, subcommand("verify", Verify)]
     | Annotated[Compare, subcommand("compare", Compare)]

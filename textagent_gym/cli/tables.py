@@ -47,7 +47,15 @@ def _table(
     table.add_column("tasks", overflow="fold")
     scored = any(episode.score is not None for _, episodes, _ in rows for episode in episodes)
     scores = ["score [95%]"] if scored else []
-    for column in ("episodes", "success [95%]", "return [95%]", *scores, "turns", "invalid"):
+    for column in (
+        "episodes",
+        "success [95%]",
+        "return [95%]",
+        *scores,
+        "turns",
+        "invalid [95%]",
+        "turns / shortest [95%]",
+    ):
         table.add_column(column, no_wrap=True)
     for number, (name, episodes, unit_returns) in enumerate(rows):
         counted = [episode for episode in episodes if not episode.broken]
@@ -62,7 +70,7 @@ def _cells(summary: Summary, scored: bool) -> tuple[str, ...]:
     """A row of the table, without its name."""
     scores = [str(summary.score) if summary.score is not None else ""] if scored else []
     rates = (str(summary.success), str(summary.total_reward), *scores, f"{summary.turns.mean:.1f}")
-    return (str(summary.episodes), *rates, f"{summary.invalid:.1%}")
+    return (str(summary.episodes), *rates, str(summary.invalid_share), str(summary.efficiency or ""))
 
 
 class Tally:

@@ -37,6 +37,10 @@ class Verify:
     """Keyword argument of the environment, in place of the file's own, such as data=FOLDER."""
     trust: bool = False
     """Whether the file is trusted like your own: whatever it names is then imported, read and run."""
+    model: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
+    """Folder of the policy that is said to have played: every token of the result of a suite is computed again."""
+    challenge: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """File of the challenge that the result of a suite is said to answer; see `textagent-gym challenge`."""
     seconds: float = 3600.0
     """Time after which checking stops, as if something were wrong."""
 
@@ -58,12 +62,16 @@ class Verify:
         if self.set or self.trust:
             raise InvalidOptionError("the result of a suite is checked in the suite's environments: leave out options")
         with bar("Replaying", len(load_result(self.result).episodes)) as done:
-            verification = verify_result(self.result, done)
+            verification = verify_result(self.result, done, model=self.model, challenge=self.challenge)
         result = verification.result
         exact = all(not evaluation.spec["nondeterministic"] for evaluation in result.evaluations.values())
         status = _print(verification.notes, verification.mismatches, result.episodes, result.agent, exact)
         if not status:
-            Console().print(suite_table(result))
+            console = Console()
+            console.print(suite_table(result))
+            for flag in verification.flags:
+                console.print(visible(f"Flag: {flag}"), style="yellow", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"Proven: {', '.join(verification.trust)}.", style="green", highlight=False)
         return status
 
     def _check_file(self) -> int:
@@ -72,6 +80,8 @@ class Verify:
         from textagent_gym.evaluation import load, other_versions, replay, spec_from_file
         from textagent_gym.knobs import parse_settings
 
+        if self.model is not None or self.challenge is not None:
+            raise InvalidOptionError("--model and --challenge are for the result of a suite, which is a folder")
         evaluation = load(self.result)
         spec, notes = spec_from_file(evaluation.spec, trust=self.trust, kwargs=parse_settings(self.set))
         with bar("Replaying", len(evaluation.episodes)) as done:

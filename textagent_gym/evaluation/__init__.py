@@ -1,8 +1,10 @@
 """Evaluation that others can check: runs, statistics, result files, replays and a page to look at."""
 
+from textagent_gym.evaluation.certificate import Certificate, Finding, certify
 from textagent_gym.evaluation.comparison import Comparison, compare
+from textagent_gym.evaluation.copies import Copy, find_copies
 from textagent_gym.evaluation.demonstrations import demonstrate
-from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, play, play_until_whole
+from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, episode_seed, play, play_until_whole
 from textagent_gym.evaluation.players import AgentMaker
 from textagent_gym.evaluation.records import (
     EpisodeRecord,
@@ -22,26 +24,34 @@ from textagent_gym.evaluation.statistics import (
     Interval,
     Summary,
     cluster_interval,
+    interquartile_mean,
     mean_interval,
     pass_at_k,
     pass_hat_k,
     repeated,
     share_interval,
     summarize,
+    summarize_by_axis,
     summarize_by_type,
     wilson_interval,
 )
 from textagent_gym.evaluation.suites import SUITES, Part, Suite, suite_of
+from textagent_gym.evaluation.trust import Challenge, Commitment, commit, draw, policy_digest, read_challenge
 from textagent_gym.evaluation.untrusted import spec_from_file
 from textagent_gym.evaluation.verification import Verification, load_result, verify_result
 
 __all__ = [
     "SUITES",
     "AgentMaker",
+    "Certificate",
+    "Challenge",
+    "Commitment",
     "Comparison",
+    "Copy",
     "Episode",
     "EpisodeRecord",
     "Evaluation",
+    "Finding",
     "Interval",
     "Mismatch",
     "Part",
@@ -53,15 +63,21 @@ __all__ = [
     "Turn",
     "Verification",
     "begin",
+    "certify",
     "check_evaluation",
     "check_suite",
     "cluster_interval",
+    "commit",
     "compare",
     "count_tasks",
     "demonstrate",
     "digest",
+    "draw",
+    "episode_seed",
     "evaluate",
     "evaluate_suite",
+    "find_copies",
+    "interquartile_mean",
     "load",
     "load_result",
     "mean_interval",
@@ -70,6 +86,8 @@ __all__ = [
     "pass_hat_k",
     "play",
     "play_until_whole",
+    "policy_digest",
+    "read_challenge",
     "record",
     "repeated",
     "replay",
@@ -78,6 +96,7 @@ __all__ = [
     "spec_from_file",
     "suite_of",
     "summarize",
+    "summarize_by_axis",
     "summarize_by_type",
     "verify_result",
     "wilson_interval",

@@ -11,6 +11,7 @@ import gymnasium
 from textagent_gym.agents import Agent
 from textagent_gym.core import TextEnv
 from textagent_gym.errors import AgentError, InvalidOptionError, WorldBrokenError
+from textagent_gym.sources import seed_bytes
 
 MOST_REPEATS = 3
 """Times that an episode is played again after its world has broken: what breaks four times breaks always."""
@@ -25,12 +26,14 @@ class Turn:
         action: the agent's answer.
         reward: reward of the action.
         valid: whether the world understood the action and it was applicable.
+        sampled: `ids` and `log_probs` of the action's tokens; `None` where the agent does not tell.
     """
 
     observation: Any
     action: str
     reward: float
     valid: bool
+    sampled: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,21 @@ class Episode:
     @property
     def conversation(self) -> list[dict[str, Any]]:
         """Everything that was said: the instructions as system, unless the first observation holds them, observations
-        as user and actions as assistant, in turn; the last observation ends it."""
+        as user and actions as assistant, in turn; the last observation ends it. Actions of an agent that tells have
+        the `ids` and `log_probs` of their tokens."""
         instructions = str(self.beginning.get("instructions", ""))
         shown = self.observations[0]
         hidden = instructions and not (isinstance(shown, str) and instructions in shown)
         system = [{"role": "system", "content": instructions}] if hidden else []
-        return [*system, *self.messages, {"role": "user", "content": self.last_observation}]
+        said = [
+            message
+            for turn in self.turns
+            for message in (
+                {"role": "user", "content": turn.observation},
+                {"role": "assistant", "content": turn.action, **(turn.sampled or {})},
+            )
+        ]
+        return [*system, *said, {"role": "user", "content": self.last_observation}]
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -100,6 +112,26 @@ class Episode:
                 {"role": "assistant", "content": turn.action},
             )
         ]
+
+
+SEEDS = 2
+"""Version of `episode_seed`: results of two versions are not of the same episodes."""
+
+
+def episode_seed(seed: int, task_id: str, repeat: int) -> int:
+    """Seed of an episode, 0 to 2**32 - 1: of its environment's reset and of its agent.
+
+    Agents that draw at random thus draw otherwise in each task and in each repetition of it.
+
+    Args:
+        seed: seed of the evaluation.
+        task_id: id of the task.
+        repeat: number of the repetition, from 0.
+
+    >>> episode_seed(0, "Lights/v1/s4/test/0", 0)
+    972928942
+    """
+    return int.from_bytes(seed_bytes("episode", seed, task_id, repeat)[:4])
 
 
 def play(
@@ -138,7 +170,8 @@ def play(
             break
         read = observation
         observation, reward, terminated, truncated, info = env.step(action)
-        turns.append(Turn(read, action, float(reward), bool(info.get("valid_action", True))))
+        valid = bool(info.get("valid_action", True))
+        turns.append(Turn(read, action, float(reward), valid, getattr(agent, "sampled", None)))
     seconds = time.perf_counter() - started
     return Episode(
         beginning,
@@ -182,8 +215,13 @@ def base_of(env: gymnasium.Env[Any, Any]) -> TextEnv[Any]:
     return base
 
 
-def count_tasks(env: gymnasium.Env[Any, Any], asked: int) -> int:
+def count_tasks(env: gymnasium.Env[Any, Any], asked: int, first: int = 0) -> int:
     """Number of tasks to play: those asked for, or fewer where the split or `num_tasks` has fewer.
+
+    Args:
+        env: environment that is played.
+        asked: number of tasks asked for.
+        first: position of the first of them in the split.
 
     Raises:
         InvalidOptionError: none were asked for, or the split is empty.
@@ -191,8 +229,8 @@ def count_tasks(env: gymnasium.Env[Any, Any], asked: int) -> int:
     if asked < 1:
         raise InvalidOptionError(f"tasks must be at least 1, got {asked}")
     base = base_of(env)
-    sizes = (asked, base.tasks.size(base.split), base.num_tasks)
-    count = min(size for size in sizes if size is not None)
+    sizes = (base.tasks.size(base.split), base.num_tasks)
+    count = min([asked, *(max(0, size - first) for size in sizes if size is not None)])
     if count < 1:
         sizes_of_splits = {split: base.tasks.size(split) for split in base.tasks.splits}
         others = [split for split, size in sizes_of_splits.items() if size is None or size > 0]

@@ -67,7 +67,7 @@ def play_job(env: gymnasium.Env[str, str], player: Agent, job: Job) -> Played:
 def task_id(env: gymnasium.Env[str, str], index: int) -> str:
     """Id of a task of the split that is played."""
     base = base_of(env)
-    return str(base.tasks.task(base.split, index).id)
+    return base.tasks.address(base.split, index)
 
 
 class Players:

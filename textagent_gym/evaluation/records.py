@@ -21,7 +21,7 @@ from textagent_gym.files import part_of, whole_file
 from textagent_gym.registration import world_of
 
 _ADDED = ("shaping", "invalid_action_penalty", "turn_penalty")  # Arguments of `TextEnv` that add to rewards.
-FORMAT = "textagent-gym evaluation 3"
+FORMAT = "textagent-gym evaluation 4"
 LONGEST_LINE = 2**24
 """Bytes of a line that is read: an episode of 50 turns with answers of 300 kilobytes."""
 LARGEST_FILE = 2**28
@@ -89,8 +89,9 @@ class Evaluation:
         agent: name of the agent.
         spec: the environment's `EnvSpec` as JSON, with its keyword arguments and its wrappers.
         split: split of the tasks.
-        seed: seed of each task's first episode; the next one has the next seed.
-        tasks: number of tasks, from the first of the split on.
+        seed: seed from which that of each episode follows (see `episode.episode_seed`).
+        tasks: number of tasks.
+        first: position of the first of them in the split.
         repeats: episodes per task.
         episodes: records of the episodes, task by task.
         versions: versions of Python and of the packages that decide what happens in an episode.
@@ -104,6 +105,7 @@ class Evaluation:
     seed: int
     tasks: int
     repeats: int
+    first: int = 0
     episodes: tuple[EpisodeRecord, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
@@ -129,13 +131,14 @@ def begin(
     tasks: int,
     repeats: int = 1,
     seed: int = 0,
+    first: int = 0,
     details: dict[str, Any] | None = None,
 ) -> Evaluation:
     """An evaluation without episodes yet.
 
     Args:
         env: environment that is played, with all its wrappers.
-        agent, tasks, repeats, seed, details: see `Evaluation`.
+        agent, tasks, repeats, seed, first, details: see `Evaluation`.
 
     Raises:
         InvalidOptionError: the environment cannot be made again from what JSON can hold.
@@ -149,6 +152,7 @@ def begin(
         seed=seed,
         tasks=tasks,
         repeats=repeats,
+        first=first,
         versions=versions(spec["id"]),
         details=dict(details or {}),
     )
@@ -418,6 +422,7 @@ _HEADER: dict[str, type | tuple[type, ...]] = {
     "seed": int,
     "tasks": int,
     "repeats": int,
+    "first": int,
     "versions": dict,
     "details": dict,
 }

@@ -12,7 +12,8 @@ from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
 from textagent_gym.errors import TextAgentError
-from textagent_gym.evaluation.episode import Episode, base_of, play_until_whole
+from textagent_gym.evaluation.episode import Episode, episode_seed, play_until_whole
+from textagent_gym.evaluation.players import task_id
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, digest, line, packages_of, record
 from textagent_gym.evaluation.untrusted import spec_from_file
 
@@ -81,6 +82,7 @@ def replay(
     *,
     spec: EnvSpec | None = None,
     conversations: Iterator[Any] | None = None,
+    recompute: Callable[[list[dict[str, Any]], int], str] | None = None,
 ) -> list[Mismatch]:
     """Play every recorded action again and compare; an empty list says that the file is right.
 
@@ -93,6 +95,8 @@ def replay(
         progress: called with the number of episodes checked so far.
         spec: environment to play in; by default the file's own, as far as it is safe to make (see `spec_from_file`).
         conversations: what is said to have been said in each episode, as JSON values; `None` for no check.
+        recompute: called with the conversation and the seed of each episode that a replay confirms; returns what the
+            policy would not have said, in words.
 
     Raises:
         InvalidOptionError: the environment cannot be made, or should not be for a file of somebody else.
@@ -105,19 +109,22 @@ def replay(
     claimed = evaluation.agent if texts and evaluation.agent in CHECKED_AGENTS else ""
     try:
         for number, expected in enumerate(evaluation.episodes):
-            index, repeat = divmod(number, max(1, evaluation.repeats))
-            conversation = None
+            task, repeat = divmod(number, max(1, evaluation.repeats))
+            index = evaluation.first + task
+            said = conversation = None
             if conversations is not None:
-                values = next(conversations, None)
-                conversation = "" if values is None else values  # Nothing is not a conversation that is unchecked.
-            if expected.seed != evaluation.seed + repeat:
-                what = f"its seed is {expected.seed}, not {evaluation.seed + repeat}"
-            elif expected.broken:
-                what = _difference_of_broken(env, expected, index)
-            else:
+                said = next(conversations, None)
+                conversation = without_tokens(said) if "policy" in evaluation.details else said
+                conversation = "" if conversation is None else conversation  # Nothing is not left unchecked.
+            what = _wrong_task(env, evaluation.seed, expected, index, repeat)
+            if not what and expected.broken:
+                what = _difference_of_broken(expected)
+            elif not what:
                 what = _difference(env, expected, index, claimed, conversation, compare_texts=texts)
             if not what and conversation is not None and not _is_conversation(conversation):
                 what = "its conversation is none"
+            if not what and recompute is not None and not expected.broken:
+                what = recompute(said or [], expected.seed)
             if what:
                 mismatches.append(Mismatch(number, expected.task, what))
             if progress is not None:
@@ -148,15 +155,20 @@ def _gaps(evaluation: Evaluation, env: gymnasium.Env[str, str]) -> list[str]:
     return gaps
 
 
-def _difference_of_broken(env: gymnasium.Env[str, str], expected: EpisodeRecord, index: int) -> str:
-    """What cannot be so in the record of an episode whose world broke, in words; empty if nothing."""
-    base = base_of(env)
+def _wrong_task(env: gymnasium.Env[str, str], seed: int, expected: EpisodeRecord, index: int, repeat: int) -> str:
+    """What is wrong with the task or the seed of a record, in words; empty if nothing."""
     try:
-        task = base.tasks.task(base.split, index).id
+        task = task_id(env, index)
     except TextAgentError as error:
         return f"it cannot be played: {error}"
     if expected.task != task:
         return f"task is {task!r}, and {expected.task!r} is recorded"
+    right = episode_seed(seed, task, repeat)
+    return "" if expected.seed == right else f"its seed is {expected.seed}, not {right}"
+
+
+def _difference_of_broken(expected: EpisodeRecord) -> str:
+    """What cannot be so in the record of an episode whose world broke, in words; empty if nothing."""
     if expected.success or expected.terminated or not expected.truncated:
         return "an episode whose world broke is truncated, neither terminated nor a success"
     return ""
@@ -189,6 +201,21 @@ def _difference(
     else:
         same = _is_conversation(conversation) and _says(conversation, expected)
     return "" if same else "its conversation is not what was said"
+
+
+def without_tokens(messages: Any) -> Any:
+    """JSON values of a conversation without the tokens of answers; `None` where these are not well formed."""
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        return None
+    for message in messages:
+        ids, log_probs = message.get("ids", []), message.get("log_probs", [])
+        right = isinstance(ids, list) and isinstance(log_probs, list) and len(ids) == len(log_probs)
+        if not right or ("ids" in message) != (message.get("role") == "assistant"):
+            return None
+        if not all(type(token) is int for token in ids) or not all(type(value) is float for value in log_probs):
+            return None
+    tokens = ("ids", "log_probs")
+    return [{name: value for name, value in message.items() if name not in tokens} for message in messages]
 
 
 def _is_conversation(messages: Any) -> bool:

@@ -24,9 +24,11 @@ from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.players import AgentMaker, make_player
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversations_of
 from textagent_gym.evaluation.runner import check_evaluation, evaluate
-from textagent_gym.evaluation.statistics import Interval, Summary, repeated, summarize
+from textagent_gym.evaluation.statistics import Interval, Summary, repeated, summarize, summarize_by_axis
 from textagent_gym.evaluation.suites import Part, Suite
+from textagent_gym.evaluation.trust import provable
 from textagent_gym.files import lock, write_whole
+from textagent_gym.knobs import AXES
 from textagent_gym.wrappers import ActionParser
 
 FORMAT = "textagent-gym result 1"
@@ -104,6 +106,7 @@ def evaluate_suite(
                     tasks=part.tasks,
                     episodes=part.episodes,
                     seed=part.seed,
+                    first=part.first,
                     path=records_of(folder, part),
                     workers=workers,
                     conversations=True,
@@ -129,7 +132,7 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
                 identity = _identity(suite, agent, env)
                 _check_folder(folder, identity)
             _check_size(part, env)
-            asked = {"tasks": part.tasks, "episodes": part.episodes, "seed": part.seed}
+            asked = {"tasks": part.tasks, "episodes": part.episodes, "seed": part.seed, "first": part.first}
             check_evaluation(env, agent, **asked, path=records_of(folder, part))
     return identity
 
@@ -163,7 +166,7 @@ def _check_size(part: Part, env: gymnasium.Env[str, str]) -> None:
     """Raise `InvalidOptionError` unless the split holds all tasks of a part."""
     base = base_of(env)
     size = base.tasks.size(base.split)
-    if size is not None and size < part.tasks:
+    if size is not None and size < part.first + part.tasks:
         raise InvalidOptionError(
             f"part {part.name} has {part.tasks} tasks, and split {part.split!r} holds {size} here: data are missing"
         )
@@ -194,6 +197,7 @@ def summary_of(result: Result) -> dict[str, Any]:
         "suite": result.suite.name,
         "digest": result.suite.digest,
         "agent": result.agent,
+        "trust": provable(result.suite.name, result.details),
         "all": _numbers(result.episodes, unit_returns),
         "parts": parts,
     }
@@ -217,7 +221,16 @@ def _numbers(episodes: Sequence[EpisodeRecord], unit_returns: bool) -> dict[str,
         "pass": {name: {k: round(share, 6) for k, share in shares.items()} for name, shares in repeats.items()},
         "success_if_broken_is_lost": round(solved / len(episodes), 6),
         "tokens": sum(known) if len(known) == len(tokens) else None,
+        "by_axis": {axis: _by_axis(episodes, axis, unit_returns) for axis in AXES},
     }
+
+
+def _by_axis(episodes: Sequence[EpisodeRecord], axis: str, unit_returns: bool) -> list[dict[str, Any]]:
+    """Success along an axis of difficulty, from easy to hard, as JSON values."""
+    return [
+        {"low": low, "high": high, "episodes": summary.episodes, "success": _value(summary.success)}
+        for (low, high), summary in summarize_by_axis(episodes, axis, unit_returns=unit_returns).items()
+    ]
 
 
 def _value(value: Any) -> Any:

@@ -14,7 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation.episode import count_tasks
+from textagent_gym.evaluation.episode import count_tasks, episode_seed
 from textagent_gym.evaluation.players import AgentMaker, Job, Played, Players, make_player, play_job, task_id
 from textagent_gym.evaluation.records import (
     EpisodeRecord,
@@ -37,6 +37,7 @@ def evaluate(
     tasks: int = 100,
     episodes: int = 1,
     seed: int = 0,
+    first: int = 0,
     kwargs: dict[str, Any] | None = None,
     path: str | Path | None = None,
     workers: int = 1,
@@ -51,9 +52,10 @@ def evaluate(
             that record their arguments; it stays open.
         agent: a name out of `AGENTS`, or a function that makes an agent for the environment. Its `name` is recorded,
             and its `details` if it has some (model, revision, prompt, sampling).
-        tasks: number of tasks, from the first of the split on (all of them, if it has fewer).
+        tasks: number of tasks (all that there are, if the split has fewer).
         episodes: times that each task is played, with different seeds.
-        seed: seed of the first episode of each task.
+        seed: seed of the evaluation, from which that of each episode follows (see `episode.episode_seed`).
+        first: position of the first task in the split.
         kwargs: keyword arguments of the environment; `split` among them says which tasks.
         path: result file. Episodes are added to `<path>.part` as they end, and a run that was stopped takes them from
             there; the file itself appears when the run is complete. A complete file of the same evaluation is returned
@@ -81,7 +83,7 @@ def evaluate(
             played = env
         else:
             played = stack.enter_context(closing(gymnasium.make(env, **(kwargs or {}))))
-        player, empty = _begun(played, agent, tasks, episodes, seed)
+        player, empty = _begun(played, agent, tasks=tasks, episodes=episodes, seed=seed, first=first)
         target = None if path is None else Path(path)
         done = 0
 
@@ -104,7 +106,10 @@ def evaluate(
         for key in keys:
             if key in outcomes:
                 report(outcomes[key].record)
-        jobs = [Job(_spec(played), index, seed + repeat, conversations) for index, repeat in missing]
+        jobs = [
+            Job(_spec(played), first + index, episode_seed(seed, task_id(played, first + index), repeat), conversations)
+            for index, repeat in missing
+        ]
         results: Iterator[tuple[int, Played | None]]
         if workers == 1:
             results = ((number, play_job(played, player, job)) for number, job in enumerate(jobs))
@@ -144,6 +149,7 @@ def check_evaluation(
     tasks: int,
     episodes: int,
     seed: int,
+    first: int = 0,
     path: str | Path | None,
 ) -> None:
     """Find out before any task is made what `evaluate` refuses; see there for the arguments.
@@ -151,7 +157,7 @@ def check_evaluation(
     Raises:
         InvalidOptionError: the agent cannot play the environment, or `path` holds another evaluation.
     """
-    _, empty = _begun(env, agent, tasks, episodes, seed)
+    _, empty = _begun(env, agent, tasks=tasks, episodes=episodes, seed=seed, first=first)
     target = None if path is None else Path(path)
     if _complete(target, empty) is None:
         _kept(target, empty)
@@ -160,19 +166,23 @@ def check_evaluation(
 def _begun(
     env: gymnasium.Env[str, str],
     agent: AgentMaker,
+    *,
     tasks: int,
     episodes: int,
     seed: int,
+    first: int,
 ) -> tuple[Agent, Evaluation]:
     """The agent, and an evaluation without episodes yet."""
     if tasks < 1 or episodes < 1:
         raise InvalidOptionError(f"tasks and episodes must be at least 1, got {tasks} and {episodes}")
-    if seed < 0:
-        raise InvalidOptionError(f"seed must be at least 0, got {seed}")
+    for given, value in (("seed", seed), ("first", first)):
+        if value < 0:
+            raise InvalidOptionError(f"{given} must be at least 0, got {value}")
     player = make_player(agent, env)
     name = getattr(player, "name", type(player).__name__)
     details = getattr(player, "details", None)
-    return player, begin(env, name, tasks=count_tasks(env, tasks), repeats=episodes, seed=seed, details=details)
+    count = count_tasks(env, tasks, first)
+    return player, begin(env, name, tasks=count, repeats=episodes, seed=seed, first=first, details=details)
 
 
 def _complete(target: Path | None, empty: Evaluation) -> Evaluation | None:

@@ -8,6 +8,9 @@ from math import comb, inf, isfinite, sqrt
 from statistics import NormalDist, fmean, stdev
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
     from textagent_gym.evaluation.records import EpisodeRecord
 
@@ -49,6 +52,10 @@ class Summary:
         score: mean of the world's own measure per episode; `None` where it has none.
         broken: number of episodes whose world broke, which count neither as won nor as lost.
         stopped: number of episodes that the agent stopped, its context being full; they count as lost.
+        invalid_share: mean share of the actions of a task that were not valid.
+        efficiency: mean number of actions per action of the shortest solution, in solved episodes, so at least 1.0
+            where solutions are proven to be shortest; `None` where none was solved or no solution is known.
+        tokens_per_episode: mean number of tokens that the agent's model wrote; `None` where they were not counted.
     """
 
     episodes: int
@@ -60,6 +67,9 @@ class Summary:
     score: Interval | None = None
     broken: int = 0
     stopped: int = 0
+    invalid_share: Interval | None = None
+    efficiency: Interval | None = None
+    tokens_per_episode: Interval | None = None
 
 
 def wilson_interval(successes: int, trials: int) -> Interval:
@@ -229,4 +239,99 @@ def summarize(episodes: Sequence[EpisodeRecord], *, unit_returns: bool = False) 
         score=share_interval([fmean(cluster) for cluster in scores]) if all(scores) else None,
         broken=broken,
         stopped=sum(bool(episode.stopped) for episode in episodes),
+        invalid_share=share_interval(
+            [fmean(episode.invalid_actions / max(1, episode.turns) for episode in cluster) for cluster in clusters]
+        ),
+        efficiency=_mean_of([[_efficiency(episode) for episode in cluster] for cluster in clusters]),
+        tokens_per_episode=_mean_of([[episode.tokens for episode in cluster] for cluster in clusters], needs_all=True),
     )
+
+
+def _efficiency(episode: EpisodeRecord) -> float | None:
+    """Actions per action of the shortest solution; `None` unless the episode was solved and a solution is known."""
+    length = (episode.complexity or {}).get("solution_length")
+    return episode.turns / length if episode.success and length else None
+
+
+def _mean_of(clusters: Sequence[Sequence[float | None]], *, needs_all: bool = False) -> Interval | None:
+    """Interval of the mean over clusters of what is known in them; `None` where nothing is, or not all."""
+    known = [[value for value in cluster if value is not None] for cluster in clusters]
+    if needs_all and any(len(some) < len(cluster) for some, cluster in zip(known, clusters, strict=True)):
+        return None
+    means = [fmean(some) for some in known if some]
+    return mean_interval(means) if means else None
+
+
+def summarize_by_axis(
+    episodes: Sequence[EpisodeRecord], axis: str, *, most: int = 4, unit_returns: bool = False
+) -> dict[tuple[float, float], Summary]:
+    """Summaries along a measured axis of difficulty, from easy to hard, by the smallest and largest value of each bin.
+
+    Equal values are in one bin, and bins hold about equally many tasks.
+
+    Args:
+        episodes: records of the episodes.
+        axis: name of a measurement, such as "solution_length"; episodes without it are left out.
+        most: largest number of bins.
+        unit_returns: see `summarize`.
+    """
+    measured: dict[float, list[EpisodeRecord]] = {}
+    for episode in episodes:
+        value = (episode.complexity or {}).get(axis)
+        if value is not None and not episode.broken:
+            measured.setdefault(value, []).append(episode)
+    bins: list[list[float]] = [[]]
+    total, held = sum(map(len, measured.values())), 0
+    for value in sorted(measured):
+        if bins[-1] and held >= total * len(bins) / most:
+            bins.append([])
+        bins[-1].append(value)
+        held += len(measured[value])
+    return {
+        (values[0], values[-1]): summarize(
+            [episode for value in values for episode in measured[value]], unit_returns=unit_returns
+        )
+        for values in bins
+        if values
+    }
+
+
+def interquartile_mean(scores: Sequence[Sequence[float]], *, resamples: int = 2_000, seed: int = 0) -> Interval:
+    """Interquartile mean over runs and tasks, with its 95% interval by stratified bootstrap.
+
+    A quarter of the values is left out at each end. Runs are drawn again within each task, percentiles are taken.
+    Source: Agarwal et al., 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (arXiv
+    2108.13264), sections 4.1 and 4.3. A single run per task says nothing of
+    others, so its interval is unbounded.
+
+    Args:
+        scores: score of each run (such as seeds of training) in each task, shape (tasks, runs); as many runs
+            everywhere.
+        resamples: number of times that runs are drawn again.
+        seed: seed of the drawing.
+
+    Raises:
+        ValueError: there are no scores, or tasks have different numbers of runs.
+
+    >>> interquartile_mean([[0.0, 0.5], [1.0, 0.5]]).mean
+    0.5
+    """
+    values = np.asarray(scores, dtype=float)
+    if values.ndim != 2 or not values.size:
+        raise ValueError("scores must be of shape (tasks, runs), with as many runs of each task")
+    tasks, runs = values.shape
+    mean = _trimmed(values.reshape(1, -1))[0]
+    if runs < 2:
+        return Interval(float(mean), -inf, inf)
+    drawn = np.random.default_rng(seed).integers(runs, size=(resamples, tasks, runs))
+    again = values[np.arange(tasks)[None, :, None], drawn]
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = np.percentile(_trimmed(again.reshape(resamples, -1)), [tail, 100 - tail])
+    return Interval(float(mean), float(low), float(high))
+
+
+def _trimmed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of each row without its lowest and highest quarter, shape (rows,)."""
+    cut = values.shape[1] // 4
+    middle = np.sort(values, axis=1)[:, cut : values.shape[1] - cut]
+    return np.asarray(middle.mean(axis=1))

@@ -9,14 +9,18 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import gymnasium
 
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.episode import SEEDS, base_of
 from textagent_gym.registration import NAMESPACE, register_all
+from textagent_gym.sources import seed_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +33,10 @@ class Part:
         kwargs: keyword arguments of the environment.
         split: split of the tasks.
         max_turns: turn budget; a number, or a multiple of the task's optimal solution length such as "4x".
-        tasks: number of tasks, from the first of the split on.
+        tasks: number of tasks.
+        first: position of the first of them in the split.
         episodes: number of episodes per task.
-        seed: seed of each task's first episode; the next one has the next seed.
+        seed: seed from which that of each episode follows (see `episode.episode_seed`).
     """
 
     name: str
@@ -40,6 +45,7 @@ class Part:
     split: str = "test"
     max_turns: int | str = "4x"
     tasks: int = 50
+    first: int = 0
     episodes: int = 1
     seed: int = 0
 
@@ -71,7 +77,7 @@ class Suite:
     @property
     def digest(self) -> str:
         """SHA-256 of everything that decides what is played, in hexadecimal."""
-        played = {"name": self.name, "parts": [asdict(part) for part in self.parts]}
+        played = {"name": self.name, "parts": [asdict(part) for part in self.parts], "seeds": SEEDS}
         return hashlib.sha256(json.dumps(played, sort_keys=True).encode()).hexdigest()
 
 
@@ -200,14 +206,50 @@ SUITES: dict[str, Suite] = {suite.name: suite for suite in _ALL}
 """Every suite, by name."""
 
 
+_CHALLENGE = re.compile(r"(?P<suite>[a-z0-9-]+)@(?P<commitment>[0-9a-f]{64}):(?P<seed>[0-9a-f]{32})")
+
+
 def suite_of(name: str) -> Suite:
-    """The suite of a name.
+    """The suite of a name; SUITE@COMMITMENT:SEED is that of a challenge (see `trust`).
 
     Raises:
         InvalidOptionError: there is no such suite; the message names the closest.
     """
+    challenge = _CHALLENGE.fullmatch(name)
+    if challenge is not None:
+        return _drawn(suite_of(challenge["suite"]), challenge["commitment"], challenge["seed"])
     if name not in SUITES:
         close = difflib.get_close_matches(name[:100], SUITES, n=3, cutoff=0.3)
         hint = f" Did you mean: {', '.join(close)}?" if close else ""
         raise InvalidOptionError(f"suite {name!r:.100} does not exist.{hint} See: textagent-gym suites")
     return SUITES[name]
+
+
+def check_endless(suite: Suite) -> None:
+    """Refuse a suite whose tasks are all known.
+
+    Raises:
+        InvalidOptionError: a split ends, or the suite is that of a challenge already.
+    """
+    if suite.name not in SUITES:
+        raise InvalidOptionError(
+            f"suite {suite.name!r:.100} is that of a challenge; name the one that it was drawn from"
+        )
+    for part in suite.parts:
+        with closing(part.make()) as env:
+            base = base_of(env)
+            if base.tasks.size(base.split) is not None:
+                raise InvalidOptionError(
+                    f"part {part.name} of {suite.name} has a split that ends, so everybody knows its tasks; "
+                    "a challenge needs generated tasks without end"
+                )
+
+
+def _drawn(suite: Suite, commitment: str, seed: str) -> Suite:
+    """A suite with the settings of another one, and with tasks and seeds that follow from a challenge."""
+    name = f"{suite.name}@{commitment}:{seed}"
+    parts = []
+    for part in suite.parts:
+        drawn = seed_bytes("challenge", commitment, seed, part.name)
+        parts.append(replace(part, first=int.from_bytes(drawn[:4]) // 2, seed=int.from_bytes(drawn[4:8])))
+    return Suite(name=name, summary=f"{suite.summary}, as a challenge", parts=tuple(parts))

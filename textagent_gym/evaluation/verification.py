@@ -15,8 +15,10 @@ from typing import Any
 
 import gymnasium
 
+from textagent_gym.agents import PolicySettings, recomputer
 from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.copies import find_copies
 from textagent_gym.evaluation.records import (
     Evaluation,
     begin,
@@ -26,7 +28,7 @@ from textagent_gym.evaluation.records import (
     other_versions,
     read_line,
 )
-from textagent_gym.evaluation.replay import Mismatch, replay
+from textagent_gym.evaluation.replay import CHECKED_AGENTS, Mismatch, replay
 from textagent_gym.evaluation.results import (
     FORMAT,
     IDENTITY,
@@ -40,6 +42,7 @@ from textagent_gym.evaluation.results import (
     to_json,
 )
 from textagent_gym.evaluation.suites import Part, Suite, suite_of
+from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED, provable, read_challenge
 
 _IDENTITY: dict[str, type] = {"format": str, "suite": str, "digest": str, "agent": str, "details": dict}
 
@@ -52,11 +55,15 @@ class Verification:
         result: the result, as far as it is what its files say.
         mismatches: everything that is not as it should be; none if the result is right.
         notes: sentences about what a reader should know, such as other versions of packages.
+        trust: levels of trust that have been proven (see `trust`); none if something is not as it should be.
+        flags: sentences about what looks as if somebody else had played (see `copies`).
     """
 
     result: Result
     mismatches: tuple[Mismatch, ...]
     notes: tuple[str, ...]
+    trust: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
 def load_result(folder: Path) -> Result:
@@ -72,19 +79,33 @@ def load_result(folder: Path) -> Result:
     return Result(suite=suite, agent=identity["agent"], details=identity["details"], evaluations=evaluations)
 
 
-def verify_result(folder: Path, progress: Callable[[int], None] | None = None) -> Verification:
+def verify_result(
+    folder: Path,
+    progress: Callable[[int], None] | None = None,
+    *,
+    model: Path | None = None,
+    challenge: Path | None = None,
+) -> Verification:
     """Play a result again and compare everything that can be compared.
 
     Args:
         folder: folder of the result.
         progress: called with the number of episodes checked so far.
+        model: folder of the policy that is said to have played; every token is then computed again. It is the
+            caller's own: nothing in a result names it.
+        challenge: file of the challenge that the result is said to answer.
 
     Raises:
-        InvalidOptionError: the folder holds no complete result of a suite that exists here, or anything else.
+        InvalidOptionError: the folder holds no complete result of a suite that exists here, or anything else; or there
+            is no such policy or challenge.
     """
     result = load_result(folder)
+    policy = None if model is None else recomputer(str(model), settings_of(result.details))
+    wrong = [Mismatch(None, "", what, IDENTITY) for what in _wrong_player(result, policy, challenge)]
+    recompute = None if policy is None or wrong else policy.difference
     mismatches: list[Mismatch] = []
     notes: list[str] = []
+    flags: list[str] = []
     checked = 0
     for part in result.suite.parts:
         evaluation, file = result.evaluations[part.name], records_of(folder, part)
@@ -97,17 +118,63 @@ def verify_result(folder: Path, progress: Callable[[int], None] | None = None) -
         with closing(make_part(part, result.details)) as env:
             differences = [Mismatch(None, "", what) for what in _wrong_header(evaluation, result, part, env)]
             # The numbers of tasks and episodes are the suite's: what the header says otherwise has been noted.
-            asked = replace(evaluation, tasks=part.tasks, repeats=part.episodes, seed=part.seed)
-            differences += replay(asked, show, spec=env.spec, conversations=conversations)
+            asked = replace(evaluation, tasks=part.tasks, repeats=part.episodes, seed=part.seed, first=part.first)
+            differences += replay(asked, show, spec=env.spec, conversations=conversations, recompute=recompute)
+            if not differences and result.agent not in CHECKED_AGENTS:
+                assert env.spec is not None
+                flags += [f"Part {part.name}: {copy}." for copy in find_copies(asked, env.spec)]
         if any(True for _ in conversations):
             differences.append(Mismatch(None, "", "more conversations than episodes are there"))
         mismatches += [replace(mismatch, file=file.name) for mismatch in differences]
         notes += [note for note in other_versions(evaluation) if note not in notes]
         checked += len(evaluation.episodes)
     # Numbers of episodes that did not happen may be no numbers.
-    wrong = _wrong_digests(folder, result) if mismatches else _wrong_summary(folder, result)
-    mismatches += [Mismatch(None, "", what, file) for file, what in wrong]
-    return Verification(result=result, mismatches=tuple(mismatches), notes=tuple(notes))
+    others = _wrong_digests(folder, result) if mismatches else _wrong_summary(folder, result)
+    mismatches = [*wrong, *mismatches, *(Mismatch(None, "", what, file) for file, what in others)]
+    proven = {
+        REPLAYED: True,
+        CHALLENGE: challenge is not None,
+        RECOMPUTED: model is not None and not any(episode.broken for episode in result.episodes),
+    }
+    trust = tuple(level for level, right in proven.items() if right and not mismatches)
+    notes += [f"It can prove more: {how}." for how in _unproven(result, model, challenge)]
+    return Verification(
+        result=result, mismatches=tuple(mismatches), notes=tuple(notes), trust=trust, flags=tuple(flags)
+    )
+
+
+def settings_of(details: dict[str, Any]) -> PolicySettings:
+    """The settings of the sampling among the facts about a policy.
+
+    Raises:
+        InvalidOptionError: they are not those of a policy.
+    """
+    temperature, tokens = details.get("temperature"), details.get("max_action_tokens")
+    if type(temperature) not in (float, int) or type(tokens) is not int:
+        raise InvalidOptionError("the agent is no policy: its temperature and max_action_tokens are not recorded")
+    return PolicySettings(temperature=temperature, max_action_tokens=tokens)
+
+
+def _wrong_player(result: Result, policy: Any, challenge: Path | None) -> Iterator[str]:
+    """What speaks against the policy or the challenge that a result is said to be of."""
+    recorded = result.details.get("policy")
+    if policy is not None and (result.agent, result.details) != (policy.name, policy.details):
+        yield f"it is not a result of {policy.name} with {policy.details}: {result.agent!r:.100} is recorded"
+    if challenge is not None:
+        asked = read_challenge(challenge)
+        if result.suite.name != asked.suite.name:
+            yield f"the challenge asks for {asked.suite.name}, and {result.suite.name} is recorded"
+        if recorded != asked.commitment.policy:
+            yield f"policy {asked.commitment.policy[:12]} was committed to, and {recorded!r:.100} is recorded"
+
+
+def _unproven(result: Result, model: Path | None, challenge: Path | None) -> Iterator[str]:
+    """What else a result could prove, and how."""
+    levels = provable(result.suite.name, result.details)
+    if CHALLENGE in levels and challenge is None:
+        yield "that its tasks were drawn after a commitment, with --challenge FILE"
+    if RECOMPUTED in levels and model is None:
+        yield "that the policy played, with --model FOLDER"
 
 
 def _identity(folder: Path) -> dict[str, Any]:
@@ -188,8 +255,9 @@ def _wrong_summary(folder: Path, result: Result) -> Iterator[tuple[str, str]]:
 
 def _wrong_header(evaluation: Evaluation, result: Result, part: Part, env: gymnasium.Env[str, str]) -> Iterator[str]:
     """What is wrong with the header of a part."""
-    expected = begin(env, result.agent, tasks=part.tasks, repeats=part.episodes, seed=part.seed, details=result.details)
-    for name in ("agent", "spec", "split", "seed", "tasks", "repeats", "details"):
+    asked = {"tasks": part.tasks, "repeats": part.episodes, "seed": part.seed, "first": part.first}
+    expected = begin(env, result.agent, **asked, details=result.details)
+    for name in ("agent", "spec", "split", *asked, "details"):
         here, there = getattr(expected, name), getattr(evaluation, name)
         if json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):
             yield f"{name} is {here!r:.200}, and {there!r:.200} is recorded"

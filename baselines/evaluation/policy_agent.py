@@ -1,0 +1,289 @@
+"""A saved policy as an agent of `textagent_gym.evaluation`, and the proof that it was this policy which played.
+
+What an episode samples follows from its seed: token by token, one number of the episode's own stream picks the token in
+the cumulative distribution of the policy (see `rollout/transformers_backend.py`). So whoever has the policy can compute
+whether it says what a result says that it said. `Recomputer` reads every conversation again, and compares each token
+with the one that its number picks, and the log-probabilities with those that are recorded.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import asdict
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from baselines.policy.chat import ChatFormat, chat_of
+from baselines.policy.models import context_length, load_policy
+from baselines.rollout.backend import Completion, Prompt
+from baselines.rollout.memory import Context, first_context, next_context
+from baselines.rollout.trajectory import Turn
+from baselines.rollout.transformers_backend import TransformersGenerator
+from textagent_gym.agents import PolicySettings
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import policy_digest
+
+TOLERANCE = 0.01
+"""Largest difference of log-probabilities, and of cumulative probabilities: what is computed in other batches, or on
+another machine in 32 bits, differed by up to 2e-5 here, and another policy's by more than 0.1."""
+
+
+class PolicyAgents:
+    """Makes agents of one policy; called with an environment, it gives an agent for it.
+
+    Agents in several threads speak together: whatever waits is read by the policy at once.
+
+    Args:
+        folder: folder of the policy.
+        settings: settings of the sampling.
+        slots: largest number of episodes at once.
+    """
+
+    waits = True
+
+    def __init__(self, folder: str, settings: PolicySettings, slots: int = 1) -> None:
+        policy = policy_digest(folder)
+        model, tokenizer = load_policy(folder)
+        self.chat = chat_of(folder, tokenizer)
+        self.settings = settings
+        self.name, self.details = _identity(policy, self.chat, settings)
+        self.room = _room(model, settings)
+        self._generator = TransformersGenerator(
+            model.eval(),
+            self.chat.end_id,
+            slots=slots,
+            max_action_tokens=settings.max_action_tokens,
+            temperature=settings.temperature,
+        )
+        self._free = set(range(slots))
+        self._asking, self._speaking = threading.Lock(), threading.Lock()
+        self._waiting: list[tuple[Prompt, Future[Completion]]] = []
+
+    def __call__(self, env: gymnasium.Env[str, str]) -> PolicyAgent:
+        """An agent for an environment."""
+        return PolicyAgent(self)
+
+    def slot_for(self, agent: PolicyAgent) -> int:
+        """A slot of the generator, until the agent is gone.
+
+        Raises:
+            InvalidOptionError: more agents play at once than there are slots.
+        """
+        if not self._free:
+            gc.collect()
+        try:
+            slot = self._free.pop()
+        except KeyError:
+            raise InvalidOptionError(
+                f"{self._generator.slots} agents play already; make PolicyAgents with more slots"
+            ) from None
+        weakref.finalize(agent, self._free.add, slot)
+        return slot
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """What the policy says, together with whoever else waits."""
+        answer: Future[Completion] = Future()
+        with self._asking:
+            self._waiting.append((prompt, answer))
+        with self._speaking:
+            if not answer.done():
+                with self._asking:
+                    asked, self._waiting = self._waiting, []
+                self._speak(asked)
+        return answer.result()
+
+    def _speak(self, asked: Sequence[tuple[Prompt, Future[Completion]]]) -> None:
+        try:
+            completions = self._generator.generate([prompt for prompt, _ in asked])
+        except BaseException as error:
+            for _, answer in asked:
+                answer.set_exception(error)
+            raise
+        for (_, answer), completion in zip(asked, completions, strict=True):
+            answer.set_result(completion)
+
+
+class PolicyAgent:
+    """A policy that plays.
+
+    Args:
+        agents: maker, with the policy.
+
+    Attributes:
+        tokens: number of tokens sampled in this episode.
+        sampled: ids and log-probabilities of the last action's tokens.
+        stop_reason: "context", once the conversation does not fit the policy's context.
+    """
+
+    def __init__(self, agents: PolicyAgents) -> None:
+        self.name, self.details = agents.name, agents.details
+        self._agents = agents
+        self._slot: int | None = None
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """A new episode begins; what the policy samples follows from the seed."""
+        self._seed = seed
+        self._turns: list[Turn] = []
+        self._context: Context | None = None
+        self._instructions = ""
+        self.tokens = 0
+        self.sampled: dict[str, list[Any]] | None = None
+        self.stop_reason = ""
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | None:
+        """The policy's answer."""
+        chat = self._agents.chat
+        if self._context is None:
+            instructions = str(info.get("instructions", ""))
+            self._instructions = "" if instructions in observation else instructions
+            self._context = first_context(chat, observation, self._instructions)
+        else:
+            self._context = next_context(
+                chat,
+                self._turns,
+                observation,
+                instructions=self._instructions,
+                before=self._context,
+                room=self._agents.room,
+            )
+        self.sampled = None
+        if self._context.length > self._agents.room:
+            self.stop_reason = "context"
+            return None
+        if self._slot is None:
+            self._slot = self._agents.slot_for(self)
+        seed = None if self._turns else self._seed
+        completion = self._agents.complete(Prompt(self._slot, self._context.ids, self._context.fresh, seed))
+        text = chat.text(list(completion.ids))
+        turn = Turn(self._context.ids, completion.ids, completion.log_probs, 0.0, text, observation)
+        self._turns.append(turn)
+        self.tokens += len(completion.ids)
+        log_probs = [round(value, 4) for value in completion.log_probs]
+        self.sampled = {"ids": list(completion.ids), "log_probs": log_probs}
+        return text
+
+
+def _identity(policy: str, chat: ChatFormat, settings: PolicySettings) -> tuple[str, dict[str, Any]]:
+    """Name of a policy in results, and the facts about it that are recorded; no path is among them."""
+    dialogue = asdict(chat.dialogue)
+    format = None if dialogue["format"] == "plain" else dialogue["format"]
+    facts = {"policy": policy, "system": chat.system, "instructed": chat.instructed}
+    return f"model:{policy[:12]}", {**facts, **asdict(settings), **dialogue, "format": format}
+
+
+def _room(model: PreTrainedModel, settings: PolicySettings) -> int:
+    """Largest number of tokens of a conversation before an action.
+
+    Raises:
+        InvalidOptionError: an action leaves no room for anything else.
+    """
+    context = context_length(model)
+    if settings.max_action_tokens >= context:
+        raise InvalidOptionError(
+            f"max_action_tokens must be less than the policy's context of {context} tokens, "
+            f"got {settings.max_action_tokens}"
+        )
+    return context - settings.max_action_tokens
+
+
+class Recomputer:
+    """Reads what a policy is said to have sampled, and computes whether it would have.
+
+    Args:
+        folder: folder of the policy.
+        settings: settings of the sampling, as recorded.
+        tolerance: largest difference of log-probabilities, and of cumulative probabilities.
+
+    Attributes:
+        name, details: those of the policy's agents.
+    """
+
+    def __init__(self, folder: str, settings: PolicySettings, tolerance: float = TOLERANCE) -> None:
+        policy = policy_digest(folder)
+        model, tokenizer = load_policy(folder)
+        self._model = model.eval()
+        self._chat = chat_of(folder, tokenizer)
+        self._settings = settings
+        self._tolerance = tolerance
+        self._room = _room(model, settings)
+        self.name, self.details = _identity(policy, self._chat, settings)
+
+    def difference(self, conversation: list[dict[str, Any]], seed: int) -> str:
+        """What the policy would not have said, in words; "" if nothing.
+
+        Args:
+            conversation: messages of the episode, whose texts a replay has checked: instructions, then observations and
+                answers in turn, an observation last. Answers hold `ids` and `log_probs` of their tokens.
+            seed: seed of the episode.
+        """
+        system = [message["content"] for message in conversation if message["role"] == "system"]
+        rest = [message for message in conversation if message["role"] != "system"]
+        instructions = system[0] if system else ""
+        stream = np.random.default_rng(seed)
+        turns: list[Turn] = []
+        read: list[int] = []
+        context: Context | None = None
+        for number, (asked, answer) in enumerate(zip(rest[::2], rest[1::2], strict=False), start=1):
+            ids, recorded, text = answer.get("ids"), answer.get("log_probs"), answer["content"]
+            if not self._are_tokens(ids, recorded):
+                return f"action {number} has no tokens with log-probabilities"
+            assert ids is not None
+            assert recorded is not None
+            if self._chat.text(ids) != text:
+                return f"the tokens of action {number} say {self._chat.text(ids)!r:.100}, and {text!r:.100} is recorded"
+            if context is None:
+                context = first_context(self._chat, asked["content"], instructions)
+            else:
+                context = next_context(
+                    self._chat, turns, asked["content"], instructions=instructions, before=context, room=self._room
+                )
+            if context.length > self._room:
+                return f"the policy cannot read as far as action {number}"
+            read = [*([] if context.fresh else read), *context.ids]
+            uniform = stream.random(self._settings.max_action_tokens)
+            what = self._wrong_token(read, ids, recorded, uniform)
+            if what:
+                return f"{what} of action {number}"
+            read = [*read, *ids]
+            turns.append(Turn(context.ids, tuple(ids), tuple(recorded), 0.0, text, asked["content"]))
+        return ""
+
+    def _are_tokens(self, ids: Any, log_probs: Any) -> bool:
+        """Whether values are the tokens of one action and their log-probabilities."""
+        if not isinstance(ids, list) or not isinstance(log_probs, list) or not ids or len(ids) != len(log_probs):
+            return False
+        vocabulary = self._model.get_input_embeddings().num_embeddings
+        most, end = self._settings.max_action_tokens, self._chat.end_id
+        right = all(isinstance(token, int) and 0 <= token < vocabulary for token in ids)
+        return right and len(ids) <= most and end not in ids[:-1] and (ids[-1] == end or len(ids) == most)
+
+    @torch.inference_mode()
+    def _wrong_token(self, read: list[int], ids: list[int], recorded: list[float], uniform: Any) -> str:
+        """The first token that the policy would not have sampled, in words; "" if there is none."""
+        tokens = torch.tensor([[*read, *ids]], device=self._model.device)
+        logits = self._model(input_ids=tokens, logits_to_keep=len(ids) + 1).logits[0, :-1].double()
+        temperature = self._settings.temperature
+        log_probs = (logits / (temperature or 1.0)).log_softmax(-1)
+        cumulative = log_probs.exp().cumsum(-1)
+        for place, token in enumerate(ids):
+            there, here = recorded[place], float(log_probs[place, token])
+            if not abs(there - here) <= self._tolerance:
+                return f"the log-probability of token {place + 1} is {here:.4f}, and {there:.4f} is recorded: that"
+            if temperature == 0.0:
+                likely = float(logits[place, token]) >= float(logits[place].max()) - self._tolerance
+            else:
+                low = float(cumulative[place, token - 1]) if token else 0.0
+                high = float(cumulative[place, token])
+                likely = low - self._tolerance <= uniform[place] <= high + self._tolerance
+            if not likely:
+                return f"token {place + 1} is not the one that the policy samples with the seed of the episode: that"
+        return ""

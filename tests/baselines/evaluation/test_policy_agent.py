@@ -1,0 +1,223 @@
+"""A saved policy plays in suites, and whoever has it can compute whether it said what a result says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baselines.evaluation.policy_agent import PolicyAgents
+from baselines.policy.models import make_tiny_policy
+from tests.cli.program import run
+from tests.evaluation.results import SUITE, paths, read, summarize_again, write
+from textagent_gym.agents import PolicySettings, make_agent
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import SUITES, evaluate, evaluate_suite, verify_result
+
+SAMPLED = PolicySettings(max_action_tokens=8)
+
+
+@pytest.fixture(autouse=True)
+def _suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+
+
+@pytest.fixture(scope="module")
+def honest(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recomputed") / "r"
+    SUITES[SUITE.name] = SUITE
+    evaluate_suite(SUITE, PolicyAgents(str(tiny), SAMPLED), folder)
+    del SUITES[SUITE.name]
+    return folder
+
+
+def problems(folder: Path, model: Path) -> list[str]:
+    return [mismatch.what for mismatch in verify_result(folder, model=model).mismatches]
+
+
+def test_what_a_policy_has_played_is_recomputed(honest: Path, tiny: Path) -> None:
+    verification = verify_result(honest, model=tiny)
+    assert verification.mismatches == ()
+    assert verification.trust == ("replayed", "recomputed")
+    assert verify_result(honest).trust == ("replayed",)
+    summary = json.loads((honest / "summary.json").read_text())
+    assert summary["trust"] == ["replayed", "recomputed"]
+    assert not any(str(tiny) in path.read_text() for path in honest.iterdir() if path.suffix != ".gz")
+    assert all(episode.tokens for episode in verification.result.episodes)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_several_episodes_at_once_are_the_same(tiny: Path, tmp_path: Path, temperature: float) -> None:
+    settings = PolicySettings(temperature=temperature, max_action_tokens=8)
+    for workers in (1, 3):
+        agents = PolicyAgents(str(tiny), settings, slots=workers)
+        evaluate_suite(SUITE, agents, tmp_path / str(workers), workers=workers)
+    one, three = (read(paths(tmp_path / str(workers))[0])[1:] for workers in (1, 3))
+    assert [episode["actions"] for episode in one] == [episode["actions"] for episode in three]
+    assert problems(tmp_path / "3", tiny) == []
+
+
+def test_another_policy_is_not_the_one_that_played(honest: Path, tmp_path: Path) -> None:
+    texts = [message["content"] for message in read(paths(honest)[1])[0]]
+    make_tiny_policy(tmp_path / "other", texts, hidden=32, layers=2, heads=2, seed=1)
+    (problem,) = problems(honest, tmp_path / "other")
+    assert "it is not a result of model:" in problem
+
+
+def oracles_answers(tiny: Path, folder: Path) -> None:
+    """The oracle's game, under the policy's name, with the tokens of its words and the policy's log-probabilities."""
+    from dataclasses import replace
+
+    import torch
+
+    from baselines.policy.chat import chat_of
+    from baselines.policy.models import load_policy
+
+    agents = PolicyAgents(str(tiny), SAMPLED)
+    model, tokenizer = load_policy(str(tiny))
+    chat = chat_of(str(tiny), tokenizer)
+
+    class Forger:
+        name, details = agents.name, agents.details
+
+        def __init__(self, env: Any) -> None:
+            self._player = make_agent("oracle", env)
+
+        def reset(self, seed: int) -> None:
+            self._player.reset(seed)
+            self._read: list[int] = []
+            self.tokens = 0
+
+        def act(self, observation: str, info: dict[str, Any]) -> str | None:
+            action = self._player.act(observation, info)
+            assert action is not None
+            opening = not self._read
+            self._read += (
+                chat.opening(observation, str(info["instructions"])) if opening else chat.following(observation)
+            )
+            ids = chat.reply(action)
+            with torch.inference_mode():
+                logits = model(torch.tensor([[*self._read, *ids]])).logits[0].log_softmax(-1)
+            first = len(self._read) - 1
+            log_probs = [float(logits[first + place, token]) for place, token in enumerate(ids)]
+            self.sampled = {"ids": ids, "log_probs": log_probs}
+            self._read += ids
+            self.tokens += len(ids)
+            return chat.text(ids)
+
+    evaluate_suite(replace(SUITE), Forger, folder)
+
+
+def test_the_oracles_game_with_the_policys_log_probabilities_is_refused(tiny: Path, tmp_path: Path) -> None:
+    oracles_answers(tiny, tmp_path / "r")
+    verification = verify_result(tmp_path / "r")
+    assert verification.mismatches == ()  # The score is right: the oracle has earned it.
+    assert all(episode.success for episode in verification.result.episodes)
+    found = problems(tmp_path / "r", tiny)
+    assert len(found) >= 10
+    assert "is not the one that the policy samples with the seed of the episode" in found[0]
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "log-probability": lambda answer: answer["log_probs"].__setitem__(0, answer["log_probs"][0] + 0.05),
+    "another token": lambda answer: answer["ids"].__setitem__(0, (answer["ids"][0] + 1) % 50),
+    "a token is missing": lambda answer: (answer["ids"].pop(), answer["log_probs"].pop()),
+    "a token of no vocabulary": lambda answer: answer["ids"].__setitem__(0, 10**9),
+    "a token below all": lambda answer: answer["ids"].__setitem__(0, -1),
+    "a log-probability is missing": lambda answer: answer["log_probs"].pop(),
+    "a log-probability is no number": lambda answer: answer["log_probs"].__setitem__(0, float("nan")),
+    "a log-probability is a text": lambda answer: answer["log_probs"].__setitem__(0, "0"),
+    "no tokens": lambda answer: answer.pop("ids"),
+    "nothing": lambda answer: (answer.pop("ids"), answer.pop("log_probs")),
+    "more": lambda answer: answer.__setitem__("weights", 1),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_tokens_that_were_not_sampled_are_refused(name: str, honest: Path, tiny: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(honest, tmp_path / "r")
+    _, conversations = paths(folder)
+    values = read(conversations)
+    FORGERIES[name](values[0][2])
+    write(conversations, values)
+    summarize_again(folder)
+    assert problems(folder, tiny)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"temperature": 1.0', '"temperature": 0.5'),
+        ('"temperature": 1.0', '"temperature": NaN'),
+        ('"temperature": 1.0', '"temperature": "warm"'),
+        ('"max_action_tokens": 8', '"max_action_tokens": 9'),
+        ('"max_action_tokens": 8', '"max_action_tokens": 1000000000000'),
+        ('"max_action_tokens": 8', '"max_action_tokens": -1'),
+    ],
+)
+def test_settings_of_the_sampling_are_the_recorded_ones(
+    before: str, after: str, honest: Path, tiny: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(honest, tmp_path / "r")
+    for path in (folder / "result.json", *folder.glob("*.jsonl")):
+        text = path.read_text()
+        assert before in text
+        path.write_text(text.replace(before, after))
+    for part in folder.glob("*.jsonl"):
+        write(part, read(part))
+    summarize_again(folder)
+    with suppress(InvalidOptionError):
+        assert problems(folder, tiny)
+
+
+def test_more_agents_than_slots_are_refused(tiny: Path) -> None:
+    agents = PolicyAgents(str(tiny), SAMPLED, slots=1)
+    import gymnasium
+
+    env = gymnasium.make("lights/Lights-v0")
+    observation, info = env.reset(seed=0)
+    first, second = agents(env), agents(env)
+    assert first.act(observation, info) is not None
+    with pytest.raises(InvalidOptionError, match="1 agents play already"):
+        second.act(observation, info)
+    del first
+    second.reset(0)
+    assert second.act(observation, info) is not None
+
+
+def test_a_policy_whose_context_is_full_stops(tiny: Path) -> None:
+    agents = PolicyAgents(str(tiny), SAMPLED)
+    agents.room = 60  # The opening fits, and no further observation.
+    result = evaluate("lights/Lights-v0", agents, tasks=1)
+    assert result.episodes[0].stopped == "context"
+    assert not result.episodes[0].success
+
+
+@pytest.mark.slow
+def test_the_command_line_plays_a_policy_and_answers_a_challenge(tiny: Path, tmp_path: Path) -> None:
+    file, out = tmp_path / "commitment.json", tmp_path / "r"
+    committed = run("challenge", "commit", str(tiny), "--suite", "alfworld-quick-v1", "--out", str(file))
+    assert committed.returncode == 0, committed.stderr
+    drawn = run("challenge", "draw", str(file), "--out", str(tmp_path / "challenge.json"))
+    assert drawn.returncode == 0, drawn.stderr
+    refused = run("eval", "--challenge", str(tmp_path / "challenge.json"), "--agent", "oracle", "--out", str(out))
+    assert refused.returncode == 2
+    assert "give its folder as --agent model:FOLDER" in " ".join(refused.stderr.split())
+    challenge = ("--challenge", str(tmp_path / "challenge.json"))
+    played = run(
+        "eval", *challenge, "--agent", f"model:{tiny}", "--max-tokens", "4", "--workers", "8", "--out", str(out)
+    )
+    assert played.returncode == 0, played.stderr
+    verified = run("verify", str(out), *challenge, "--model", str(tiny))
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert "Proven: replayed, challenge, recomputed." in verified.stdout
+    other = json.loads((tmp_path / "challenge.json").read_text()) | {"seed": "0" * 32}
+    (tmp_path / "challenge.json").write_text(json.dumps(other))
+    forged = run("verify", str(out), *challenge)
+    assert forged.returncode == 1
+    assert "the challenge asks for alfworld-quick-v1@" in " ".join(forged.stdout.split())

@@ -1,0 +1,145 @@
+"""A world that keeps its promises is certified, and each promise that a world breaks is noticed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import gymnasium
+import pytest
+
+from tests.cli.program import run
+from tests.evaluation import worlds
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.certificate import BROKEN, KEPT, NOT_APPLICABLE, Certificate, certify
+from textagent_gym.evaluation.promises import (
+    PROMISES,
+    Promise,
+    an_environment_pickles,
+    any_string_is_survived,
+    density_changes_rewards_alone,
+    doing_nothing_earns_nothing,
+    equal_seeds_give_equal_episodes,
+    gymnasium_has_nothing_to_say,
+    harder_settings_are_harder,
+    leak,
+    no_observation_contains_the_solution,
+    random_text_wins_nothing,
+    snapshots_and_replays_agree,
+    splits_are_disjoint,
+    the_oracle_solves_every_task,
+    vectors_play_the_same,
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _worlds() -> Iterator[None]:
+    worlds.register()
+    yield
+    for name in worlds.WORLDS:
+        del gymnasium.registry[f"spelling/{name}-v0"]
+
+
+def check(world: str, *promises: Promise) -> Certificate:
+    return certify(f"spelling/{world}-v0", tasks=6, strings=1000, promises=promises or PROMISES)
+
+
+def test_a_world_that_keeps_every_promise_is_certified() -> None:
+    certificate = check("SpellingEnv")
+    assert {finding.status for finding in certificate.findings} == {KEPT}, certificate.report
+    assert len(certificate.findings) == len(PROMISES)
+    assert certificate.holds
+    assert json.loads(json.dumps(certificate.to_dict()))["holds"] is True
+
+
+@pytest.mark.parametrize(
+    ("world", "promise", "said"),
+    [
+        ("LongWay", the_oracle_solves_every_task, "5 actions, as measured, solve"),
+        ("LostOracle", the_oracle_solves_every_task, "the oracle solves"),
+        ("Underpaid", the_oracle_solves_every_task, "is exactly 1.0"),
+        ("WageForNothing", doing_nothing_earns_nothing, "empty actions earn nothing in task 0"),
+        ("WonByNothing", doing_nothing_earns_nothing, "empty actions solve task 0"),
+        ("Generous", random_text_wins_nothing, "random text solves task 0"),
+        ("Hashed", equal_seeds_give_equal_episodes, "in a process with PYTHONHASHSEED"),
+        ("Forgetful", equal_seeds_give_equal_episodes, "in one process"),
+        ("Unreliable", snapshots_and_replays_agree, "a snapshot of task 0 is restored in"),
+        ("Sticky", snapshots_and_replays_agree, "is the same when it is replayed"),
+        ("Fragile", any_string_is_survived, "raised UnicodeEncodeError"),
+        ("NotANumber", any_string_is_survived, "is a number"),
+        ("Talkative", no_observation_contains_the_solution, "the observation of Spelling"),
+        ("TalkativeInfo", no_observation_contains_the_solution, "info['hint'] of Spelling"),
+        ("Dense", density_changes_rewards_alone, "reads the same at 0.5"),
+        ("Consoling", density_changes_rewards_alone, "before it is solved"),
+        ("Overlapping", splits_are_disjoint, "task 0 of split 'validation' is in no other"),
+        ("NoHarder", harder_settings_are_harder, "length=8 is harder than length=5"),
+        ("Easier", harder_settings_are_harder, "for admissible-random"),
+        ("Unpicklable", an_environment_pickles, "ResetNeeded"),
+        ("Alone", vectors_play_the_same, "two environments in-process play what one alone does"),
+        ("Loose", gymnasium_has_nothing_to_say, "Gymnasium's checker says"),
+    ],
+)
+def test_a_broken_promise_is_noticed(world: str, promise: Promise, said: str) -> None:
+    (finding,) = check(world, promise).findings
+    assert finding.status == BROKEN
+    assert said in finding.what
+
+
+def test_what_a_world_does_not_declare_is_not_applicable() -> None:
+    certificate = check("Plain")
+    statuses = {finding.promise: (finding.status, finding.what) for finding in certificate.findings}
+    assert statuses["the oracle solves every task"] == (
+        NOT_APPLICABLE,
+        "the world is not built on textagent_gym.TextEnv",
+    )
+    assert statuses["any string is survived"][0] == statuses["equal seeds give equal episodes"][0] == KEPT
+    assert certificate.holds, certificate.report
+
+
+def test_the_length_that_was_measured_is_that_of_the_oracle(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = worlds.Words._measure
+
+    def too_short(self: worlds.Words, world: str) -> object:
+        from dataclasses import replace
+
+        complexity, *rest = measure(self, world)
+        return replace(complexity, solution_length=4), *rest
+
+    monkeypatch.setattr(worlds.Words, "_measure", too_short)
+    (finding,) = check("SpellingEnv", the_oracle_solves_every_task).findings
+    assert "4 actions, as measured, solve" in finding.what
+
+
+def test_a_list_of_commands_in_another_order_gives_nothing_away() -> None:
+    plan = ("take key", "go north", "open door", "go east")
+    assert leak("You can: go north, open door, take key.", plan) == ()
+    assert leak("Take key here. " + "x" * 60 + " go north " + "x" * 60 + " open door", plan) == ()
+    assert leak("first TAKE  KEY, then\ngo north and open door", plan) == plan[:3]
+    assert leak("go north, open door, go east", plan) == plan[1:]
+
+
+def test_what_cannot_be_certified_says_so() -> None:
+    with pytest.raises(InvalidOptionError, match="tasks must be at least 1, got 0"):
+        certify("lights/Lights-v0", tasks=0)
+    with pytest.raises(InvalidOptionError, match="strings must be at least 1, got -1"):
+        certify("lights/Lights-v0", strings=-1)
+    with pytest.raises(InvalidOptionError, match="does not exist"):
+        certify("nobody/Nothing-v0")
+    with pytest.raises(InvalidOptionError, match="not a text environment"):
+        certify("CartPole-v1")
+
+
+def test_the_command_prints_a_certificate_and_says_by_its_status_whether_it_holds() -> None:
+    arguments = ("certify", "tests.evaluation.certified:spelling/SpellingEnv-v0", "--tasks", "2", "--strings", "50")
+    done = run(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    certificate = json.loads(done.stdout)
+    assert certificate["holds"]
+    assert len(certificate["findings"]) == len(PROMISES)
+    broken = run("certify", "tests.evaluation.certified:spelling/Talkative-v0", "--tasks", "2", "--strings", "50")
+    assert broken.returncode == 1
+    assert "no observation contains the solution" in broken.stdout
+    assert "1 of 13 promises is broken" in " ".join(broken.stdout.split())
+    harder = run(*arguments, "--harder", "length=9,3")
+    assert harder.returncode == 1
+    assert "length=3 is harder than length=9" in " ".join(harder.stdout.split())

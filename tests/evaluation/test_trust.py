@@ -1,0 +1,159 @@
+"""Commitments, challenges, and the agents that the caller names."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import run
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import SUITES, commit, draw, evaluate_suite, policy_digest, read_challenge, suite_of
+from textagent_gym.evaluation.trust import provable
+
+SUITE = "alfworld-quick-v1"
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    folder = tmp_path / "policy"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "config.json").write_text("{}")
+    return folder
+
+
+def test_the_digest_of_a_policy_is_that_of_everything_that_decides_what_it_says(policy: Path) -> None:
+    digest = policy_digest(policy)
+    (policy / "notes.md").write_text("mine")
+    assert policy_digest(policy) == digest
+    for name in ("model.safetensors", "config.json", "chat.json"):
+        (policy / name).write_bytes(b"other")
+        assert policy_digest(policy) != digest
+        digest = policy_digest(policy)
+
+
+def test_what_is_no_policy_has_no_digest(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="does not exist"):
+        policy_digest(tmp_path / "nothing")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InvalidOptionError, match="it has no weights"):
+        policy_digest(tmp_path)
+
+
+def test_the_tasks_of_a_challenge_follow_from_commitment_and_seed(policy: Path, tmp_path: Path) -> None:
+    commit(policy, SUITE, tmp_path / "c.json")
+    challenges = [draw(tmp_path / "c.json", tmp_path / f"{number}.json") for number in range(2)]
+    assert read_challenge(tmp_path / "0.json") == challenges[0]
+    suites = [challenge.suite for challenge in challenges]
+    firsts = {suite.parts[0].first for suite in (*suites, SUITES[SUITE])}
+    assert len(firsts) == len({suite.digest for suite in suites}) + 1 == 3
+    assert suite_of(suites[0].name) == suites[0]
+    (policy / "model.safetensors").write_bytes(b"better weights")
+    commit(policy, SUITE, tmp_path / "other.json")
+    name = suites[0].name.replace(challenges[0].commitment.digest, "0" * 64)
+    assert suite_of(name).parts[0].first != suites[0].parts[0].first
+
+
+def test_a_challenge_is_played_from_its_first_task_on(policy: Path, tmp_path: Path) -> None:
+    commit(policy, SUITE, tmp_path / "c.json")
+    suite = draw(tmp_path / "c.json", tmp_path / "d.json").suite
+    result = evaluate_suite(suite, "oracle", tmp_path / "r")
+    (part,) = suite.parts
+    tasks = [episode.task.rpartition("/")[2] for episode in result.episodes]
+    assert tasks == [str(part.first + number) for number in range(part.tasks)]
+    done = run("verify", str(tmp_path / "r"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Proven: replayed." in done.stdout
+    refused = run("verify", str(tmp_path / "r"), "--challenge", str(tmp_path / "d.json"))
+    assert refused.returncode == 1
+    assert "was committed to, and None is recorded" in " ".join(refused.stdout.split())
+
+
+def test_tasks_that_everybody_knows_are_no_challenge(policy: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="has a split that ends"):
+        commit(policy, "swe-core-v1", tmp_path / "c.json")
+    commit(policy, SUITE, tmp_path / "c.json")
+    again = draw(tmp_path / "c.json", tmp_path / "d.json").suite.name
+    with pytest.raises(InvalidOptionError, match="is that of a challenge"):
+        commit(policy, again, tmp_path / "e.json")
+    with pytest.raises(InvalidOptionError, match="is there already"):
+        commit(policy, SUITE, tmp_path / "c.json")
+    with pytest.raises(InvalidOptionError, match="is there already"):
+        draw(tmp_path / "c.json", tmp_path / "d.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seed": "1"}, "its seed is '1'"),
+        ({"seed": None}, "its seed is None"),
+        ({"more": 1}, "it has no commitment and seed"),
+        ({"commitment": []}, "it has no commitment and seed"),
+        ({"commitment": {"policy": "x", "suite": SUITE, "format": "textagent-gym challenge 1"}}, "holds no commitment"),
+        ({"commitment": {"policy": "0" * 64, "suite": SUITE}}, "holds no commitment"),
+        ({"commitment": {"policy": "0" * 64, "suite": "x", "format": "textagent-gym challenge 1"}}, "does not exist"),
+    ],
+)
+def test_what_is_no_challenge_is_refused(change: dict[str, object], said: str, policy: Path, tmp_path: Path) -> None:
+    commit(policy, SUITE, tmp_path / "c.json")
+    draw(tmp_path / "c.json", tmp_path / "d.json")
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InvalidOptionError, match=said):
+        read_challenge(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"seed": 1, "seed": 2}', "[" * 10_000])
+def test_a_damaged_challenge_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_text(text)
+    with pytest.raises(InvalidOptionError):
+        read_challenge(tmp_path / "d.json")
+
+
+def test_a_result_says_what_it_can_prove() -> None:
+    assert provable(SUITE, {}) == ["replayed"]
+    assert provable(SUITE, {"policy": "0"}) == ["replayed", "recomputed"]
+    assert provable(f"{SUITE}@0:1", {"policy": "0"}) == ["replayed", "challenge", "recomputed"]
+
+
+def test_the_command_line_plays_what_the_caller_names_and_verify_imports_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from pathlib import Path\n"
+        "Path('imported').write_text('')\n"
+        "class Agent:\n"
+        "    name = 'mine:Agent'\n"
+        "    def __init__(self, env): pass\n"
+        "    def reset(self, seed): pass\n"
+        "    def act(self, observation, info): return 'press red'\n"
+    )
+    environment = {"PYTHONPATH": os.pathsep.join((str(tmp_path), *filter(None, sys.path)))}
+    played = run(
+        "eval", "lights/Lights-v0", "--agent", "mine:Agent", "--tasks", "2", "--out", "r", cwd=tmp_path, env=environment
+    )
+    assert played.returncode == 0, played.stderr
+    (tmp_path / "imported").unlink()
+    verified = run("verify", "r", cwd=tmp_path, env=environment)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert not (tmp_path / "imported").exists()
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("nothing:Agent", "cannot be imported"),
+        ("json:nothing", "cannot be imported"),
+        ("textagent_gym.agents:AGENTS", "is not a function or class"),
+        ("nobody", "MODULE:FUNCTION"),
+        ("model:nowhere", "the folder nowhere of the policy does not exist"),
+        ("model:", "MODULE:FUNCTION"),
+    ],
+)
+def test_an_agent_that_is_none_is_refused(agent: str, said: str, tmp_path: Path) -> None:
+    done = run("eval", "lights/Lights-v0", "--agent", agent, "--out", "r", cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,63 @@
+"""`textagent-gym challenge`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from textagent_gym.cli.subcommand import subcommand
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """Commit to a policy by its hash, before the tasks are drawn. Publish the file."""
+
+    model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
+    """Folder of the policy."""
+    suite: str
+    """Suite whose settings will be played; its splits must be endless."""
+    out: Path
+    """File of the commitment."""
+
+    def run(self) -> int:
+        """Write the commitment."""
+        from textagent_gym.evaluation import commit
+
+        commitment = commit(self.model, self.suite, self.out)
+        print(f"Committed to policy {commitment.policy[:12]} in {self.out}: sha256 {commitment.digest}")
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """Draw the seed of a commitment that has been published: the organiser's step. Publish the file."""
+
+    commitment: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
+    """File of the commitment."""
+    out: Path
+    """File of the challenge."""
+
+    def run(self) -> int:
+        """Write the challenge."""
+        from textagent_gym.evaluation import draw
+
+        challenge = draw(self.commitment, self.out)
+        print(f"Drew seed {challenge.seed} in {self.out}. Play it with: textagent-gym eval --challenge {self.out}")
+        return 0
+
+
+@dataclass(frozen=True)
+class ChallengeSteps:
+    """Have tasks drawn that nobody knew when the policy was chosen: commit to it (commit), then draw a seed (draw)."""
+
+    step: Annotated[
+        Annotated[Commit, subcommand("commit", Commit)] | Annotated[Draw, subcommand("draw", Draw)],
+        tyro.conf.arg(name=""),
+    ]
+
+    def run(self) -> int:
+        """Do the step."""
+        return self.step.run()

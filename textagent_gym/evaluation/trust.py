@@ -1,0 +1,179 @@
+"""Who played: what a result can prove beyond its score, in levels.
+
+    replayed      every action was played again: the score is right, whoever acted
+    challenge     the tasks were drawn after the submitter had committed to a policy: nobody knew them
+    recomputed    every token was computed again with the policy: it is what the policy samples, and nobody else acted
+
+A maintainer who runs the agent again needs no proof. A challenge goes in three steps:
+
+    submitter     commitment = sha256(policy)            published
+    organiser     seed = random                          published afterwards, with the commitment
+    submitter     plays the suite of (commitment, seed)  tasks of endless splits, from positions that both decide
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.records import bounded_lines, read_line
+from textagent_gym.evaluation.suites import Suite, check_endless, suite_of
+from textagent_gym.files import write_whole
+
+REPLAYED, CHALLENGE, RECOMPUTED = "replayed", "challenge", "recomputed"
+FORMAT = "textagent-gym challenge 1"
+_HASH = re.compile(r"[0-9a-f]{64}")
+_SEED = re.compile(r"[0-9a-f]{32}")
+_POLICY_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "*.bin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commitment:
+    """What a submitter publishes before the seed is drawn.
+
+    Attributes:
+        policy: digest of the policy (see `policy_digest`).
+        suite: name of the suite whose settings are played.
+        format: format of the file.
+    """
+
+    policy: str
+    suite: str
+    format: str = FORMAT
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the commitment, hexadecimal."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """A commitment, and the seed that was drawn after it was published.
+
+    Attributes:
+        commitment: what the submitter had published.
+        seed: 32 hexadecimal digits, drawn at random.
+    """
+
+    commitment: Commitment
+    seed: str
+
+    @property
+    def suite(self) -> Suite:
+        """The suite that is played; its name says from which commitment and seed it follows."""
+        return suite_of(f"{self.commitment.suite}@{self.commitment.digest}:{self.seed}")
+
+
+def provable(suite: str, details: Mapping[str, Any]) -> list[str]:
+    """Levels of trust that a result can prove: every result its score, and who played where it holds what proves it.
+
+    Args:
+        suite: name of the suite.
+        details: facts about the agent.
+    """
+    levels = {REPLAYED: True, CHALLENGE: "@" in suite and "policy" in details, RECOMPUTED: "policy" in details}
+    return [level for level, proves in levels.items() if proves]
+
+
+def policy_digest(folder: str | Path) -> str:
+    """SHA-256 of a policy's files (weights, configuration, tokenizer, chat settings), hexadecimal.
+
+    Raises:
+        InvalidOptionError: the folder does not exist, or holds no policy.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InvalidOptionError(f"the folder {folder} of the policy does not exist")
+    files = sorted({path for pattern in _POLICY_FILES for path in folder.glob(pattern) if path.is_file()})
+    if not any(path.suffix in (".safetensors", ".bin") for path in files):
+        raise InvalidOptionError(f"the folder {folder} holds no policy: it has no weights (*.safetensors)")
+    digest = hashlib.sha256()
+    for path in files:
+        with open(path, "rb") as file:
+            digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def commit(policy: str | Path, suite: str, path: Path) -> Commitment:
+    """Write the commitment to a policy.
+
+    Args:
+        policy: folder of the policy.
+        suite: name of the suite whose settings will be played.
+        path: file that is written; it must not exist.
+
+    Raises:
+        InvalidOptionError: there is no such policy or suite, the suite has a split that ends, or the file exists.
+    """
+    check_endless(suite_of(suite))
+    commitment = Commitment(policy=policy_digest(policy), suite=suite)
+    _write_new(path, asdict(commitment))
+    return commitment
+
+
+def draw(commitment: Path, path: Path) -> Challenge:
+    """Draw the seed of a commitment, and write the challenge.
+
+    Args:
+        commitment: file that `commit` has written and the submitter has published.
+        path: file that is written; it must not exist.
+
+    Raises:
+        InvalidOptionError: the commitment is none, or the file exists.
+    """
+    challenge = Challenge(commitment=_commitment(_read(commitment), commitment), seed=secrets.token_hex(16))
+    _write_new(path, asdict(challenge))
+    return challenge
+
+
+def read_challenge(path: Path) -> Challenge:
+    """The challenge of a file.
+
+    Raises:
+        InvalidOptionError: it holds none.
+    """
+    values = _read(path)
+    if set(values) != {"commitment", "seed"} or not isinstance(values["commitment"], dict):
+        raise InvalidOptionError(f"{path} is no challenge: it has no commitment and seed")
+    seed = values["seed"]
+    if not isinstance(seed, str) or not _SEED.fullmatch(seed):
+        raise InvalidOptionError(f"{path} is no challenge: its seed is {seed!r:.100}, not 32 hexadecimal digits")
+    return Challenge(commitment=_commitment(values["commitment"], path), seed=seed)
+
+
+def _commitment(values: dict[str, object], path: Path) -> Commitment:
+    """A commitment from JSON values.
+
+    Raises:
+        InvalidOptionError: they are none.
+    """
+    policy, suite = values.get("policy"), values.get("suite")
+    right = set(values) == {"format", "policy", "suite"} and values["format"] == FORMAT
+    if not right or not isinstance(suite, str) or not isinstance(policy, str) or not _HASH.fullmatch(policy):
+        raise InvalidOptionError(f"{path} holds no commitment of {FORMAT!r}")
+    check_endless(suite_of(suite))
+    return Commitment(policy=policy, suite=suite)
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        values = read_line(b"".join(bounded_lines(path)))
+    except ValueError as error:
+        raise InvalidOptionError(f"{path} {error}") from None
+    if not isinstance(values, dict):
+        raise InvalidOptionError(f"{path} holds no JSON object")
+    return values
+
+
+def _write_new(path: Path, values: dict[str, object]) -> None:
+    if path.exists():
+        raise InvalidOptionError(f"{path} is there already, and is not overwritten")
+    write_whole(path, json.dumps(values, indent=2, sort_keys=True) + "\n")
