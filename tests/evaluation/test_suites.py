@@ -49,6 +49,14 @@ DIGESTS = {
     "alfworld-action-size-v1": "46afe11354fe1451",
     "alfworld-solution-length-v1": "04cba3a39e9f2225",
     "alfworld-harder-v1": "24a275ef161e7b20",
+    "textcraft-quick-v1": "8068bbeb15df3cea",
+    "textcraft-core-v1": "9b9313b0875e6628",
+    "textcraft-minecraft-v1": "9f5202ae5bbff38a",
+    "textcraft-agentgym-v1": "c73116d80ddb40fe",
+    "textcraft-state-size-v1": "8d1c3feaddcb61cd",
+    "textcraft-action-size-v1": "12bd530bafc56cc4",
+    "textcraft-solution-length-v1": "34802ee1f841255e",
+    "textcraft-harder-v1": "b766a87aa07c0861",
     "swe-core-v1": "a4d0f0576dd2135d",
 }
 """Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""

@@ -105,7 +105,11 @@ def test_one_item_stands_for_a_tag_where_it_is_needed_anyway() -> None:
     book = book_of(recipes, "")
     book = type(book)(book.recipes, frozenset({"oak log", "fir log"}), {"planks": ("oak planks", "fir planks")}, {})
     plan = solve(Game(book, "goal", tuple(recipes)), {}).commands
-    assert plan == ("get 1 fir log", "craft 4 fir planks using 1 fir log", "craft 1 goal using 2 fir planks, 2 fir planks")
+    assert plan == (
+        "get 1 fir log",
+        "craft 4 fir planks using 1 fir log",
+        "craft 1 goal using 2 fir planks, 2 fir planks",
+    )
 
 
 def test_a_plan_from_any_moment_of_a_plan_is_its_rest() -> None:

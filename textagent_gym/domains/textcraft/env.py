@@ -34,9 +34,9 @@ The first observation shows recipes and a goal: craft the goal. Each turn, write
 
 {commands}
 
-What no recipe crafts is there to be taken, in any number at once; what can be crafted must be crafted. Crafting applies \
-a recipe once and needs the exact counts. Where a recipe names a kind of thing, such as planks, give one item of that \
-kind, such as oak planks. Some recipes are of no use for the goal."""
+What no recipe crafts is there to be taken, in any number at once; what can be crafted must be crafted. Crafting \
+applies a recipe once and needs the exact counts. Where a recipe names a kind of thing, such as planks, give one item \
+of that kind, such as oak planks. Some recipes are of no use for the goal."""
 _COMMANDS = """\
 get COUNT ITEM: take items, such as `get 2 oak log`
 craft COUNT ITEM using COUNT INGREDIENT, COUNT INGREDIENT: as the recipe says

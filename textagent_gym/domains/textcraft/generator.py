@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from random import Random
 
 from textagent_gym.domains.textcraft.book import Game, Ingredient, Recipe, RecipeBook
-from textagent_gym.domains.textcraft.planner import Planner
 from textagent_gym.domains.textcraft.words import NAMES
 from textagent_gym.errors import InfeasibleDifficultyError
 from textagent_gym.knobs import Options, knob
@@ -46,7 +45,9 @@ class GraphSpec(Options):
         axis="solution_length",
     )  # fmt: skip
     branching: tuple[int, int] = knob((1, 3), "ingredients of a recipe", low=1, high=6, short="b")
-    counts: tuple[int, int] = knob((1, 2), "units of an ingredient that one crafting consumes", low=1, high=64, short="n")
+    counts: tuple[int, int] = knob(
+        (1, 2), "units of an ingredient that one crafting consumes", low=1, high=64, short="n"
+    )
     yields: tuple[int, int] = knob((1, 2), "units that one crafting yields", low=1, high=64, short="y")
     shared: float = knob(
         0.3, "chance that an ingredient is one that another recipe consumes too", low=0.0, high=1.0, short="s"
@@ -66,8 +67,7 @@ def generate(spec: GraphSpec, split: str, index: int) -> Game:
         graph = _Graph(spec, rng)
         if not graph.grow():
             continue
-        game = graph.game()
-        length = Planner(game.book, game.goal).length({})
+        length = graph.length()
         if length > LONGEST or spec.solution_length not in (None, length):
             lengths.add(length)
             continue
@@ -108,6 +108,7 @@ class _Graph:
         levels: level of each item, 0 for those that are there to be taken.
         needs: ingredients of each item that is crafted, with their counts.
         yields: units that one crafting of an item yields.
+        feasible_items: least and largest number of items that the graph can have, once `distract` has failed.
     """
 
     spec: GraphSpec
@@ -115,6 +116,7 @@ class _Graph:
     levels: list[int] = field(default_factory=list)
     needs: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     yields: dict[int, int] = field(default_factory=dict)
+    feasible_items: set[int] = field(default_factory=set)
 
     def grow(self) -> bool:
         """Draw all that the goal needs; false where that takes more recipes than are asked for."""
@@ -165,15 +167,28 @@ class _Graph:
             self._add_recipe(self._new(1 + max(self.levels[item] for item in chosen)), chosen)
         return True
 
-    def game(self) -> Game:
-        """The game as it stands, with numbers for names."""
-        return _game(self, [str(item) for item in range(len(self.levels))], list(self.needs))
+    def length(self) -> int:
+        """Actions of the shortest plan: with one recipe per item, there is nothing to choose."""
+        units = {0: 1}
+        actions = sum(level == 0 for level in self.levels)  # One get for each.
+        for item in sorted(self.needs, key=self.levels.__getitem__, reverse=True):
+            times = -(-units[item] // self.yields[item])
+            actions += times
+            for each, count in self.needs[item]:
+                units[each] = units.get(each, 0) + count * times
+        return actions
 
     def named(self) -> Game:
         """The game with names, and its recipes in any order."""
         order = list(self.needs)
         self.rng.shuffle(order)
-        return _game(self, self.rng.sample(NAMES, len(self.levels)), order)
+        names = self.rng.sample(NAMES, len(self.levels))
+        recipes = tuple(
+            Recipe(names[item], self.yields[item], tuple(Ingredient(names[each], n) for each, n in self.needs[item]))
+            for item in order
+        )
+        gettable = frozenset(name for name, level in zip(names, self.levels, strict=True) if level == 0)
+        return Game(RecipeBook({r.output: (r,) for r in recipes}, gettable, {}, {}), names[0], recipes)
 
     def _new(self, level: int) -> int:
         self.levels.append(level)
@@ -182,12 +197,3 @@ class _Graph:
     def _add_recipe(self, item: int, ingredients: list[int]) -> None:
         self.needs[item] = tuple((each, self.rng.randint(*self.spec.counts)) for each in ingredients)
         self.yields[item] = self.rng.randint(*self.spec.yields)
-
-
-def _game(graph: _Graph, names: list[str], order: list[int]) -> Game:
-    recipes = tuple(
-        Recipe(names[item], graph.yields[item], tuple(Ingredient(names[each], n) for each, n in graph.needs[item]))
-        for item in order
-    )
-    gettable = frozenset(name for name, level in zip(names, graph.levels, strict=True) if level == 0)
-    return Game(RecipeBook({r.output: (r,) for r in recipes}, gettable, {}, {}), names[0], recipes)

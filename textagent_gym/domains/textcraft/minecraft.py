@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -17,6 +17,9 @@ from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 PACKAGE = "minecraft_data"
 PACKAGE_VERSION = "1.16.2"
 """Release of the game whose recipes are read from the package: 562 outputs, nearest to upstream's folder."""
+
+MOST_VARIANTS = 8
+"""Variants of a recipe that are kept where no word names them; of more, such as a campfire's 32 logs, the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +56,18 @@ def read_folder(folder: Path) -> RecipeBook:
     for output, group in tag_of.items():
         if group:
             tags.setdefault(group, {})[output] = None
-    return _book(entries, {tag: tuple(members) for tag, members in tags.items()})
+    outputs = {entry.recipe.output for entry in entries if not _takes_apart(entry.recipe)}
+    known = {tag for tag, members in tags.items() if not outputs.isdisjoint(members)}
+    settled = [_Entry(_settled(entry.recipe, known), entry.group) for entry in entries]
+    return _book(settled, {tag: tuple(members) for tag, members in tags.items()})
 
 
 def read_package() -> RecipeBook:
     """The recipes of the package `minecraft_data`.
 
     It lists every variant of a recipe, such as a chest of oak planks and one of birch planks. Variants that differ in
-    one ingredient become one recipe with a tag, named by the words that the items' names end with: "planks".
+    one ingredient become one recipe with a tag, named by the words that the items' names end with: "planks". Where no
+    words are common and the variants are many, the first one is kept.
 
     Raises:
         MissingDependencyError: the package is not installed.
@@ -74,7 +81,9 @@ def read_package() -> RecipeBook:
     variants: dict[str, dict[Recipe, None]] = {}
     for each in (variant for same_output in listed.values() for variant in same_output):
         cells = each.get("ingredients") or [cell for row in each["inShape"] for cell in row]
-        recipe = _recipe(names[each["result"]["id"]], each["result"]["count"], [(names[c], False) for c in cells if c is not None])
+        recipe = _recipe(
+            names[each["result"]["id"]], each["result"]["count"], [(names[c], False) for c in cells if c is not None]
+        )
         variants.setdefault(recipe.output, {})[recipe] = None
     tags: dict[str, tuple[str, ...]] = {}
     entries = []
@@ -133,14 +142,12 @@ def _takes_apart(recipe: Recipe) -> bool:
 
 def _book(entries: list[_Entry], tags: Mapping[str, tuple[str, ...]]) -> RecipeBook:
     """What can be crafted and what is there to be taken."""
-    outputs = {e.recipe.output for e in entries if not _takes_apart(e.recipe)}
-    craftable_tags = {tag: members for tag, members in tags.items() if not outputs.isdisjoint(members)}
     recipes: dict[str, list[Recipe]] = {}
     tag_recipes: dict[str, list[Recipe]] = {}
     items: set[str] = set()
     below: dict[str, set[str]] = {}
     for entry in entries:
-        recipe = _settled(entry.recipe, craftable_tags)
+        recipe = entry.recipe
         items |= {recipe.output, *(each.name for each in recipe.ingredients if not each.is_tag)}
         if _takes_apart(recipe):
             continue
@@ -160,9 +167,9 @@ def _book(entries: list[_Entry], tags: Mapping[str, tuple[str, ...]]) -> RecipeB
     )
 
 
-def _settled(recipe: Recipe, tags: Mapping[str, tuple[str, ...]]) -> Recipe:
+def _settled(recipe: Recipe, known: Set[str]) -> Recipe:
     """The recipe with every tag of which nothing can be crafted taken for an item, as upstream has it."""
-    ingredients = tuple(Ingredient(i.name, i.count, i.is_tag and i.name in tags) for i in recipe.ingredients)
+    ingredients = tuple(Ingredient(i.name, i.count, i.is_tag and i.name in known) for i in recipe.ingredients)
     return Recipe(recipe.output, recipe.count, ingredients)
 
 
@@ -186,16 +193,19 @@ def _with_tags(variants: list[Recipe], tags: dict[str, tuple[str, ...]]) -> list
             alike.setdefault((recipe.count, each.count, others), {})[each.name] = recipe
     left = dict.fromkeys(variants)
     merged = []
-    for same in sorted(alike.values(), key=len, reverse=True):
-        same = {name: recipe for name, recipe in same.items() if recipe in left}
+    for candidates in sorted(alike.values(), key=len, reverse=True):
+        same = {name: recipe for name, recipe in candidates.items() if recipe in left}
         tag, members = _common_ending(list(same)), tuple(sorted(same))
-        if len(same) < 2 or not tag or tags.setdefault(tag, members) != members:
+        is_tag = len(same) > 1 and bool(tag) and tags.setdefault(tag, members) == members
+        if not is_tag and len(same) <= MOST_VARIANTS:
             continue
+        first = next(iter(same.values()))
         for recipe in same.values():
             del left[recipe]
-        merged.append(
-            Recipe(recipe.output, recipe.count, tuple(Ingredient(tag, i.count, True) if i.name in same else i for i in recipe.ingredients))
-        )
+        if is_tag:
+            ingredients = (Ingredient(tag, i.count, True) if i.name in same else i for i in first.ingredients)
+            first = Recipe(first.output, first.count, tuple(ingredients))
+        merged.append(first)
     return merged + list(left)
 
 

@@ -6,7 +6,7 @@ as long as what is used comes first. That leaves four choices: recipes of an ite
 stand for a tag, and what is left over from one use for the next.
 
 The ingredients of a recipe never need its output. Items are therefore decided one after the other, each after all that
-consume it: all units of it that are needed are then known, and what the rest of the plan costs depends on the units of
+consume it: by then all units that are needed are known, and what the rest of the plan costs depends on the units of
 later items alone. It is computed once for each such moment:
 
     cost(demands) = min over the ways to meet the first demand of (their actions + cost(later demands + ingredients))
@@ -37,7 +37,7 @@ class _Node:
         name: name of the item or the tag.
         most: units of the item that one action yields at most.
         recipes: ways to craft the item.
-        needs: for each recipe, the nodes of its ingredients and the units of each.
+        needs: nodes of each recipe's ingredients, with the units of each.
         members: nodes of a tag's items.
     """
 
@@ -74,11 +74,6 @@ class Planner:
             PlanningBudgetError: there are too many choices.
         """
         return Plan(tuple(_Search(self, inventory).commands()))
-
-    def length(self, inventory: Mapping[str, int]) -> int:
-        """Number of actions of a shortest plan; see `solve`."""
-        search = _Search(self, inventory)
-        return search.cost(0, search.demands())
 
     @cached_property
     def alike(self) -> dict[int, tuple[frozenset[str], object]]:

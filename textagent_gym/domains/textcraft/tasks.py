@@ -7,7 +7,7 @@ from functools import lru_cache
 from random import Random
 
 from textagent_gym.complexity import Complexity
-from textagent_gym.domains.textcraft.book import Game, Recipe, RecipeBook
+from textagent_gym.domains.textcraft.book import Game, RecipeBook
 from textagent_gym.domains.textcraft.engine import State
 from textagent_gym.domains.textcraft.generator import VERSION, GraphSpec, content, generate
 from textagent_gym.domains.textcraft.minecraft import PACKAGE_VERSION, digest, read_book
@@ -43,7 +43,7 @@ class MinecraftOptions(Options):
     data: str | None = knob(
         None, "folder of recipes, one JSON file each, as upstream has it; `None` for the package `minecraft_data`"
     )
-    distractors: int = knob(10, "recipes shown that are not needed, at most", low=0, high=200, short="x", always=True)
+    distractors: int = knob(10, "recipes shown that are not needed, at most", low=0, high=1000, short="x", always=True)
     depth: tuple[int, int] | None = knob(None, "recipes on the longest way from the goal down; `None` for any", low=1)
     solution_length: tuple[int, int] | None = knob(None, "actions of the shortest plan; `None` for any", low=2)
 
@@ -89,8 +89,7 @@ class MinecraftTasks(ListedTasks[Task]):
         return _game(self.book, task.id, _goal(task.id), self.options.distractors)
 
     def _ids(self, split: str) -> tuple[str, ...]:
-        goals = _goals(self.book, split, self.options.depth, self.options.solution_length)
-        return tuple(f"{self._start}/{split}/{goal.replace(' ', '_')}" for goal in goals)
+        return _goal_ids(self.book, self._start, split, self.options.depth, self.options.solution_length)
 
     def _load(self, task_id: str, split: str, index: int) -> Task:
         game = _game(self.book, task_id, _goal(task_id), self.options.distractors)
@@ -118,15 +117,13 @@ def _game(book: RecipeBook, task_id: str, goal: str, distractors: int) -> Game:
     """A goal with the recipes that may help, and others that consume the same."""
     needed = book.needed(goal)
     names = {each.name for recipe in needed for each in recipe.ingredients}
-    others: list[Recipe] = sorted(
-        (
-            recipe
-            for ways in book.recipes.values()
-            for recipe in ways
-            if recipe not in needed and any(each.name in names for each in recipe.ingredients)
-        ),
-        key=lambda recipe: recipe.command,
-    )
+    consuming = {
+        recipe
+        for ways in book.recipes.values()
+        for recipe in ways
+        if recipe not in needed and any(each.name in names for each in recipe.ingredients)
+    }
+    others = sorted(consuming, key=lambda recipe: recipe.command)
     rng = Random(task_id)
     shown = [*needed, *rng.sample(others, min(distractors, len(others)))]
     rng.shuffle(shown)
@@ -134,12 +131,12 @@ def _game(book: RecipeBook, task_id: str, goal: str, distractors: int) -> Game:
 
 
 @lru_cache(maxsize=64)
-def _goals(
-    book: RecipeBook, split: str, depth: tuple[int, int] | None, length: tuple[int, int] | None
+def _goal_ids(
+    book: RecipeBook, start: str, split: str, depth: tuple[int, int] | None, length: tuple[int, int] | None
 ) -> tuple[str, ...]:
-    """Goals of a split, sorted."""
+    """Ids of a split, sorted."""
     return tuple(
-        goal
+        f"{start}/{split}/{goal.replace(' ', '_')}"
         for goal in sorted(book.recipes)
         if in_split(goal, split)
         and (depth is None or depth[0] <= book.depth(goal) <= depth[1])
