@@ -38,7 +38,8 @@ from tests.forked_pytest import LOG
 from textagent_gym.domains.swe.mutants.mutations import KINDS, Mutation, mutations
 
 ROOT = Path(__file__).parents[1]
-TEXTAGENT, ALFWORLD, TEXTWORLD = "textagent_gym", "textagent_gym/domains/alfworld", "textagent_gym/domains/textworld"
+TEXTAGENT = "textagent_gym"
+ALFWORLD, TEXTCRAFT, TEXTWORLD = (f"{TEXTAGENT}/domains/{name}" for name in ("alfworld", "textcraft", "textworld"))
 DRAWN_KINDS = tuple(kind for kind in KINDS if kind not in ("string", "function", "handler", "arguments"))
 """Left out: texts, which tests need not repeat, and changes that any call of the function notices."""
 LINES_PER_MUTANT, FEWEST_PER_FILE = 50, 3
@@ -108,6 +109,10 @@ AREAS = {
     "alfworld plans": Area(
         (f"{ALFWORLD}/planner.py",),
         ("tests/domains/alfworld/test_plain_search.py", "tests/domains/alfworld/test_planner.py"),
+    ),
+    "textcraft": Area(
+        tuple(f"{TEXTCRAFT}/{name}.py" for name in ("engine", "planner", "generator", "minecraft")),
+        tuple(f"tests/domains/textcraft/test_{name}.py" for name in ("engine", "planner", "generator", "minecraft")),
     ),
     "textworld": Area(
         tuple(f"{TEXTWORLD}/{name}.py" for name in ("commands", "logic", "milestones", "planner", "search")),

@@ -32,7 +32,7 @@ ROOMS = ("settings", "envs", "policy", "rollout", "credit", "evaluation", "train
 TRAINING_LIBRARIES = {"torch", "transformers", "trl", "accelerate", "peft", "vllm", TRAINERS}
 WORLD_LIBRARIES = {
     *("textworld", "jericho", "alfworld", "swebench", "docker", "ray", "datasets", "pytest", "minigrid"),
-    *("scienceworld", "playwright", "openai"),
+    *("scienceworld", "playwright", "openai", "minecraft_data"),
 }
 SECTIONS = ("Description", "Actions", "Observations", "Rewards", "Difficulty", "Registered ids")
 

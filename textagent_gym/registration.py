@@ -20,6 +20,7 @@ ENTRY_POINT_GROUP = "textagent_gym.envs"
 
 _TEXTWORLD = "textagent_gym.domains.textworld.env:TextWorldEnv"
 _ALFWORLD = "textagent_gym.domains.alfworld.env"
+_TEXTCRAFT = "textagent_gym.domains.textcraft.env"
 _INSTANCES = "textagent_gym.domains.swe.rows.env:SWEInstancesEnv"
 
 
@@ -140,6 +141,32 @@ ALFWORLD = World(
     local_options=("data",),
 )
 
+TEXTCRAFT = World(
+    "TextCraft",
+    (
+        Registration(
+            f"{NAMESPACE}/TextCraft-v0",
+            f"{_TEXTCRAFT}:TextCraftGraphEnv",
+            "TextCraft with recipes of any depth, number and length: read them, get, craft",
+        ),
+    ),
+)
+
+TEXTCRAFT_MINECRAFT = World(
+    "TextCraft with Minecraft's recipes",
+    (
+        Registration(
+            f"{NAMESPACE}/TextCraft-minecraft-v0",
+            f"{_TEXTCRAFT}:TextCraftMinecraftEnv",
+            "TextCraft with Minecraft's recipes: craft one of their outputs",
+        ),
+    ),
+    packages=("minecraft_data",),
+    extra="textcraft",
+    modules=("minecraft_data",),
+    local_options=("data",),
+)
+
 SWE = World(
     "SWE",
     (
@@ -181,7 +208,7 @@ SWE_ROWS = World(
     nondeterministic=True,
 )
 
-WORLDS = (TEXTWORLD, ALFWORLD, SWE, SWE_ROWS)
+WORLDS = (TEXTWORLD, ALFWORLD, TEXTCRAFT, TEXTCRAFT_MINECRAFT, SWE, SWE_ROWS)
 """Every world of the suite."""
 
 REGISTRATIONS: tuple[Registration, ...] = tuple(registration for world in WORLDS for registration in world.ids)

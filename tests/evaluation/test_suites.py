@@ -49,6 +49,7 @@ DIGESTS = {
     "alfworld-action-size-v1": "ff1e2636f23cc095",
     "alfworld-solution-length-v1": "2f8b0639ccc17d58",
     "alfworld-harder-v1": "f07614145e27be07",
+    "textcraft"
     "swe-core-v1": "da63341feb01164a",
 }
 """Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""

@@ -97,6 +97,16 @@ def _official(split: str, tasks: int) -> Part:
     return Part(name=split, env=f"{NAMESPACE}/ALFWorld-official-v0", split=split, max_turns=50, tasks=tasks)
 
 
+def _textcraft(name: str, tasks: int = 100, **kwargs: Any) -> Part:
+    """Recipe graphs."""
+    return Part(name=name, env=f"{NAMESPACE}/TextCraft-v0", kwargs=kwargs, tasks=tasks)
+
+
+def _minecraft(name: str, max_turns: int | str) -> Part:
+    """All goals of Minecraft's recipes that are held out."""
+    return Part(name=name, env=f"{NAMESPACE}/TextCraft-minecraft-v0", max_turns=max_turns, tasks=137)
+
+
 def _swe(name: str, tasks: int, **kwargs: Any) -> Part:
     """Packages to repair, with functions to call."""
     settings = {"packages": _PACKAGES, "tools": "edit", **kwargs}
@@ -193,6 +203,53 @@ _ALL = (
             _alfworld("large", receptacles=40, objects=80),
             _alfworld("place-2", place=2),
             _alfworld("goals-2", goals=2),
+        ),
+    ),
+    Suite(
+        name="textcraft-quick-v1",
+        summary="twenty recipe graphs of TextCraft",
+        parts=(_textcraft("d2-r8", tasks=20),),
+    ),
+    Suite(
+        name="textcraft-core-v1",
+        summary="TextCraft: recipe graphs of three sizes",
+        parts=(
+            _textcraft("d1-r4", depth=1, recipes=4),
+            _textcraft("d2-r8", depth=2, recipes=8),
+            _textcraft("d4-r16", depth=4, recipes=16),
+        ),
+    ),
+    Suite(
+        name="textcraft-minecraft-v1",
+        summary="TextCraft with Minecraft's recipes: every held-out goal, with four times the turns that it needs",
+        parts=(_minecraft("goals", "4x"),),
+    ),
+    Suite(
+        name="textcraft-agentgym-v1",
+        summary="the same goals with AgentGym-RL's turn limits: 20 in its paper, 30 in its published script",
+        parts=(_minecraft("turns-20", 20), _minecraft("turns-30", 30)),
+    ),
+    Suite(
+        name="textcraft-state-size-v1",
+        summary="TextCraft with 6, 12 and 24 recipes in scope, all else equal",
+        parts=tuple(_textcraft(f"recipes-{count}", recipes=count, solution_length=6) for count in (6, 12, 24)),
+    ),
+    Suite(
+        name="textcraft-action-size-v1",
+        summary="TextCraft with 12, 16 and 20 items in scope, all else equal",
+        parts=tuple(_textcraft(f"items-{count}", items=count, solution_length=6) for count in (12, 16, 20)),
+    ),
+    Suite(
+        name="textcraft-solution-length-v1",
+        summary="TextCraft with shortest solutions of 4, 8 and 16 actions, all else equal",
+        parts=tuple(_textcraft(f"length-{n}", depth=3, recipes=12, solution_length=n) for n in (4, 8, 16)),
+    ),
+    Suite(
+        name="textcraft-harder-v1",
+        summary="TextCraft, deeper and longer than Minecraft's goals: more counts, leftovers and distractors",
+        parts=(
+            _textcraft("length-30", depth=4, recipes=30, solution_length=30),
+            _textcraft("counts", depth=4, recipes=30, counts=(1, 4), yields=(1, 4), solution_length=40),
         ),
     ),
     Suite(

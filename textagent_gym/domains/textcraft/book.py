@@ -1,0 +1,134 @@
+"""Recipes, and the game that is played with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True)
+class Ingredient:
+    """What a recipe consumes.
+
+    Attributes:
+        name: an item, such as "oak planks", or a tag, such as "planks".
+        count: number of units, at least 1.
+        is_tag: whether any one item of the tag will do.
+    """
+
+    name: str
+    count: int
+    is_tag: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A way to craft an item.
+
+    Attributes:
+        output: item that is crafted.
+        count: number of units that one crafting yields, at least 1.
+        ingredients: what one crafting consumes.
+
+    >>> Recipe("stick", 4, (Ingredient("planks", 2, is_tag=True),)).command
+    'craft 4 stick using 2 planks'
+    """
+
+    output: str
+    count: int
+    ingredients: tuple[Ingredient, ...]
+
+    @property
+    def command(self) -> str:
+        """The line that shows the recipe; a command too, once items stand for its tags."""
+        return craft_command(self, [item.name for item in self.ingredients])
+
+
+def craft_command(recipe: Recipe, items: Iterable[str]) -> str:
+    """The command that crafts a recipe from these items, one per ingredient."""
+    used = ", ".join(f"{each.count} {item}" for each, item in zip(recipe.ingredients, items, strict=True))
+    return f"craft {recipe.count} {recipe.output} using {used}"
+
+
+@dataclass(frozen=True, eq=False)
+class RecipeBook:
+    """All recipes of a world; immutable and shared.
+
+    Attributes:
+        recipes: recipes of each item that can be crafted.
+        gettable: items that are there to be taken, in any number.
+        tags: items of each tag; no item has the name of a tag.
+        tag_recipes: recipes that are shown for a tag.
+    """
+
+    recipes: Mapping[str, tuple[Recipe, ...]]
+    gettable: frozenset[str]
+    tags: Mapping[str, tuple[str, ...]]
+    tag_recipes: Mapping[str, tuple[Recipe, ...]]
+
+    def recipes_of(self, name: str) -> tuple[Recipe, ...]:
+        """Recipes of an item or of a tag."""
+        return self.recipes.get(name) or self.tag_recipes.get(name, ())
+
+    def needed(self, goal: str) -> tuple[Recipe, ...]:
+        """Every recipe that may help to craft an item, with those of its ingredients, in the order of a walk."""
+        recipes: dict[Recipe, None] = {}
+        waiting = [goal]
+        visited = {goal}
+        while waiting:
+            for recipe in self.recipes_of(waiting.pop()):
+                recipes[recipe] = None
+                for each in recipe.ingredients:
+                    if each.name not in visited:
+                        visited.add(each.name)
+                        waiting.append(each.name)
+        return tuple(recipes)
+
+    def depth(self, name: str) -> int:
+        """Number of recipes on the longest way down to items that are there, by the shallowest recipes; 0 for those."""
+        return self._depth(name, {})
+
+    def _depth(self, name: str, known: dict[str, int]) -> int:
+        if name not in known:
+            ways = [max(self._depth(each.name, known) for each in r.ingredients) for r in self.recipes_of(name)]
+            known[name] = 1 + min(ways) if ways else 0
+        return known[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """One goal, and the recipes that are shown with it; immutable and shared.
+
+    Attributes:
+        book: recipes that hold, also those that are not shown.
+        goal: item to craft.
+        shown: recipes in scope, in the order in which they are shown.
+    """
+
+    book: RecipeBook
+    goal: str
+    shown: tuple[Recipe, ...]
+
+    @cached_property
+    def introduction(self) -> str:
+        """The first observation, in upstream's words."""
+        lines = "\n".join(recipe.command for recipe in self.shown)
+        return f"Crafting commands:\n{lines}\n\nGoal: craft {self.goal}."
+
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """Gettable and craftable items in scope: those that the recipes shown name, sorted."""
+        names = {recipe.output for recipe in self.shown}
+        names |= {each.name for recipe in self.shown for each in recipe.ingredients if not each.is_tag}
+        return tuple(sorted(names))
+
+    @cached_property
+    def amounts(self) -> tuple[tuple[str, int], ...]:
+        """Every gettable item in scope with each amount in which a recipe shown asks for it, sorted."""
+        pairs: set[tuple[str, int]] = set()
+        for recipe in self.shown:
+            for each in recipe.ingredients:
+                kinds = self.book.tags[each.name] if each.is_tag else (each.name,)
+                pairs |= {(kind, each.count) for kind in kinds if kind in self.book.gettable}
+        return tuple(sorted(pairs))

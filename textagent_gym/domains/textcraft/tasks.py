@@ -1,0 +1,176 @@
+"""TextCraft's tasks: recipe graphs without end, and the goals of Minecraft's recipes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+
+from textagent_gym.complexity import Complexity
+from textagent_gym.domains.textcraft.book import Game, RecipeBook
+from textagent_gym.domains.textcraft.engine import State
+from textagent_gym.domains.textcraft.generator import VERSION, GraphSpec, content, generate
+from textagent_gym.domains.textcraft.minecraft import PACKAGE_VERSION, digest, read_book
+from textagent_gym.domains.textcraft.planner import solve
+from textagent_gym.knobs import Options, knob
+from textagent_gym.repetition import RepetitionWatch
+from textagent_gym.sources import GeneratedTasks, ListedTasks
+from textagent_gym.tasks import Task, in_split
+
+_PREFIX = "TextCraft"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CraftingComplexity(Complexity):
+    """What was measured in a goal and the recipes shown with it.
+
+    `state_size` is the number of recipes in scope, `action_size` that of the items in scope that can be taken or
+    crafted: amounts make the commands themselves endless.
+
+    Attributes:
+        depth: number of recipes on the longest way down to items that are there, by the shallowest recipes.
+        crafts: number of actions of the shortest plan that craft; the others get.
+    """
+
+    depth: int
+    crafts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinecraftOptions(Options):
+    """Which of Minecraft's recipes are crafted."""
+
+    data: str | None = knob(
+        None, "folder of recipes, one JSON file each, as upstream has it; `None` for the package `minecraft_data`"
+    )
+    distractors: int = knob(10, "recipes shown that are not needed, at most", low=0, high=1000, short="x", always=True)
+    depth: tuple[int, int] | None = knob(None, "recipes on the longest way from the goal down; `None` for any", low=1)
+    solution_length: tuple[int, int] | None = knob(None, "actions of the shortest plan; `None` for any", low=2)
+
+
+class GraphTasks(GeneratedTasks[GraphSpec, Game]):
+    """Recipe graphs. A graph belongs to one split only, by its goal and recipes."""
+
+    prefix = _PREFIX
+    version = VERSION
+
+    def __init__(self, spec: GraphSpec | None = None) -> None:
+        super().__init__(spec or GraphSpec())
+        self._repetition = RepetitionWatch(f"{_PREFIX}/{self.spec.slug}")
+
+    def _make(self, split: str, index: int) -> Game:
+        game = _generate(self.spec, split, index)
+        self._repetition.note(split, index, lambda: content(game))
+        return game
+
+    def _measure(self, world: Game) -> tuple[Complexity, int, str]:
+        return measure(world), len(milestones(world)), ""
+
+
+class MinecraftTasks(ListedTasks[Task]):
+    """Everything that Minecraft's recipes craft; ids are `TextCraft/SOURCE/xDISTRACTORS/SPLIT/GOAL`.
+
+    Goals are dealt out to the splits by their names. Upstream numbers them in the order of a directory, which differs
+    from machine to machine.
+
+    Raises:
+        InvalidOptionError: the folder holds no recipes.
+        MissingDependencyError: there is no folder, and the package is not installed.
+    """
+
+    def __init__(self, options: MinecraftOptions | None = None) -> None:
+        self.options = options or MinecraftOptions()
+        self.book = read_book(self.options.data)
+        source = f"minecraft-{PACKAGE_VERSION if self.options.data is None else digest(self.book)}"
+        self._start = f"{_PREFIX}/{source}/{self.options.slug}"
+
+    def world(self, task: Task) -> Game:
+        """The game of a task, shared by everybody who plays it."""
+        return _game(self.book, task.id, _goal(task.id), self.options.distractors)
+
+    def _ids(self, split: str) -> tuple[str, ...]:
+        return _goal_ids(self.book, self._start, split, self.options.depth, self.options.solution_length)
+
+    def _load(self, task_id: str, split: str, index: int) -> Task:
+        game = _game(self.book, task_id, _goal(task_id), self.options.distractors)
+        complexity = measure(game)
+        return Task(
+            id=task_id,
+            split=split,
+            index=index,
+            complexity=complexity,
+            milestones=len(milestones(game)),
+            task_type=f"depth {complexity.depth}",
+        )
+
+    def _advice(self) -> str:
+        return f"Ids are {self._start}/<split>/<goal>, such as {self._ids('train')[0]}." if self._ids("train") else ""
+
+
+@lru_cache(maxsize=4096)
+def _generate(spec: GraphSpec, split: str, index: int) -> Game:
+    return generate(spec, split, index)
+
+
+@lru_cache(maxsize=4096)
+def _game(book: RecipeBook, task_id: str, goal: str, distractors: int) -> Game:
+    """A goal with the recipes that may help, and others that consume the same."""
+    needed = book.needed(goal)
+    names = {each.name for recipe in needed for each in recipe.ingredients}
+    consuming = {
+        recipe
+        for ways in book.recipes.values()
+        for recipe in ways
+        if recipe not in needed and any(each.name in names for each in recipe.ingredients)
+    }
+    others = sorted(consuming, key=lambda recipe: recipe.command)
+    rng = Random(task_id)
+    shown = [*needed, *rng.sample(others, min(distractors, len(others)))]
+    rng.shuffle(shown)
+    return Game(book, goal, tuple(shown))
+
+
+@lru_cache(maxsize=64)
+def _goal_ids(
+    book: RecipeBook, start: str, split: str, depth: tuple[int, int] | None, length: tuple[int, int] | None
+) -> tuple[str, ...]:
+    """Ids of a split, sorted."""
+    return tuple(
+        f"{start}/{split}/{goal.replace(' ', '_')}"
+        for goal in sorted(book.recipes)
+        if in_split(goal, split)
+        and (depth is None or depth[0] <= book.depth(goal) <= depth[1])
+        and (length is None or length[0] <= len(_plan(book, goal)) <= length[1])
+    )
+
+
+@lru_cache(maxsize=4096)
+def _plan(book: RecipeBook, goal: str) -> tuple[str, ...]:
+    return solve(Game(book, goal, ()), {}).commands
+
+
+def _goal(task_id: str) -> str:
+    return task_id.rpartition("/")[2].replace("_", " ")
+
+
+@lru_cache(maxsize=4096)
+def milestones(game: Game) -> frozenset[str]:
+    """Items that the shortest plan crafts; the last of them is the goal."""
+    state = State(game)
+    for command in _plan(game.book, game.goal):
+        state.step(command)
+    return state.crafted
+
+
+@lru_cache(maxsize=4096)
+def measure(game: Game) -> CraftingComplexity:
+    """Measured difficulty."""
+    plan = _plan(game.book, game.goal)
+    return CraftingComplexity(
+        state_size=len(game.shown),
+        action_size=float(len(game.items)),
+        solution_length=len(plan),
+        exact=True,
+        depth=game.book.depth(game.goal),
+        crafts=sum(command.startswith("craft") for command in plan),
+    )
