@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 
@@ -60,13 +60,12 @@ def agents_of(name: str) -> Callable[[gymnasium.Env[str, str]], Agent]:
     """
     module, _, function = name.partition(":")
     try:
-        made = getattr(importlib.import_module(module), function)
+        agents = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidOptionError(f"agent {name!r} cannot be imported: {error}") from error
-    if not callable(made):
+    if not callable(agents):
         raise InvalidOptionError(f"agent {name!r} is not a function or class that makes an agent for an environment")
-    agents: Callable[[gymnasium.Env[str, str]], Agent] = made
-    return agents
+    return cast(Callable[[gymnasium.Env[str, str]], Agent], agents)
 
 
 def _load(module: str) -> Any:

@@ -93,7 +93,7 @@ def _print(certificate: Certificate) -> None:
         table.add_row(finding.promise, finding.status, Text(visible(finding.what)), style=style)
     Console().print(table)
     total, broken = len(certificate.findings), sum(each.status == BROKEN for each in certificate.findings)
-    said = (
+    sentence = (
         f"{broken} of {total} promises {'is' if broken == 1 else 'are'} broken." if broken else "No promise is broken."
     )
-    Console().print(said, style="bold red" if broken else "green", highlight=False)
+    Console().print(sentence, style="bold red" if broken else "green", highlight=False)

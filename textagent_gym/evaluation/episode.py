@@ -91,7 +91,7 @@ class Episode:
         shown = self.observations[0]
         hidden = instructions and not (isinstance(shown, str) and instructions in shown)
         system = [{"role": "system", "content": instructions}] if hidden else []
-        said = [
+        messages = [
             message
             for turn in self.turns
             for message in (
@@ -99,7 +99,7 @@ class Episode:
                 {"role": "assistant", "content": turn.action, **(turn.sampled or {})},
             )
         ]
-        return [*system, *said, {"role": "user", "content": self.last_observation}]
+        return [*system, *messages, {"role": "user", "content": self.last_observation}]
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -121,7 +121,7 @@ SEEDS = 2
 def episode_seed(seed: int, task_id: str, repeat: int) -> int:
     """Seed of an episode, 0 to 2**32 - 1: of its environment's reset and of its agent.
 
-    Agents that draw at random thus draw otherwise in each task and in each repetition of it.
+    Agents that draw at random thus draw otherwise in each task and in each repetition.
 
     Args:
         seed: seed of the evaluation.

@@ -118,8 +118,8 @@ class Subject:
     def make(self, **kwargs: Any) -> gymnasium.Env[str, str]:
         """An environment of the world, with further keyword arguments."""
         spec = gymnasium.spec(self.id)
-        steps = None if self.numbered else spec.max_episode_steps or _LONGEST
-        return gymnasium.make(self.id, max_episode_steps=steps, **{**self.kwargs, **kwargs})
+        limit = None if self.numbered else spec.max_episode_steps or _LONGEST
+        return gymnasium.make(self.id, max_episode_steps=limit, **{**self.kwargs, **kwargs})
 
     def make_base(self, **kwargs: Any) -> TextEnv[Any]:
         """The `TextEnv` of the world."""
@@ -233,8 +233,8 @@ def snapshots_and_replays_agree(subject: Subject) -> str:
     moments = 0
     with closing(one), closing(other):
         for index in range(subject.tasks):
-            told, actions = _walk(one, subject.options(index), draw, _MOMENT)
-            if told[-1][2] or told[-1][3]:
+            steps, actions = _walk(one, subject.options(index), draw, _MOMENT)
+            if steps[-1][2] or steps[-1][3]:
                 continue
             moment = one.snapshot()
             future, after = _continue(one, draw, _MOMENT)
@@ -243,7 +243,7 @@ def snapshots_and_replays_agree(subject: Subject) -> str:
                 _expect(_do(env, after), future, f"a snapshot of task {index} is restored in {name}")
             other.reset(options=subject.options(index))
             _expect(
-                _do(other, (*actions, *after)), (*told[1:], *future), f"task {index} is the same when it is replayed"
+                _do(other, (*actions, *after)), (*steps[1:], *future), f"task {index} is the same when it is replayed"
             )
             moments += 1
     return f"{moments} moments, restored in two environments and replayed"
@@ -261,14 +261,14 @@ def any_string_is_survived(subject: Subject) -> str:
             while not ended and count < subject.strings:
                 action = strange_text(draw, known)
                 try:
-                    told = env.step(action)
+                    step = env.step(action)
                 except Exception as error:
                     raise BrokenPromiseError(
                         f"a step takes any string: {action!r:.200} raised {type(error).__name__}: {error}"
                     ) from error
-                _check_step(env, action, told)
+                _check_step(env, action, step)
                 count += 1
-                ended = bool(told[2] or told[3])
+                ended = bool(step[2] or step[3])
             index += 1
     return f"{count} random strings in {index} episodes"
 
@@ -298,10 +298,10 @@ def density_changes_rewards_alone(subject: Subject) -> str:
     subject.need_numbered()
     subject.need_deterministic()
     envs = [subject.make_base(reward_density=density) for density in DENSITIES]
-    steps = 0
+    count = 0
     for index in range(subject.tasks):
-        told, actions = _walk(envs[0], subject.options(index), Random(subject.seed + index), _WALK)
-        first = envs[0].task.id, _without_reward(told)
+        steps, actions = _walk(envs[0], subject.options(index), Random(subject.seed + index), _WALK)
+        first = envs[0].task.id, _without_reward(steps)
         for env, density in zip(envs[1:], DENSITIES[1:], strict=True):
             begun = _begin(env, subject.options(index))
             other = (begun, *_do(env, actions))
@@ -309,14 +309,14 @@ def density_changes_rewards_alone(subject: Subject) -> str:
             unsolved = [step[1] for step in other if not step[4]["success"]]
             most = max(accumulate(unsolved))
             _expect(most < 1.0, True, f"task {index} returns less than 1.0 at {density!r} before it is solved ({most})")
-        steps += len(actions)
+        count += len(actions)
     for env in envs:
         env.close()
-    return f"{steps} actions in {subject.tasks} tasks at {len(DENSITIES)} densities"
+    return f"{count} actions in {subject.tasks} tasks at {len(DENSITIES)} densities"
 
 
 def splits_are_disjoint(subject: Subject) -> str:
-    """No task of a split is in another one, neither by its id nor by all that can be seen of it."""
+    """No task of a split is in another one, neither by its id nor by all that an agent can see."""
     subject.need_numbered()
     seen: dict[Any, tuple[str, int]] = {}
     counts = []
@@ -347,7 +347,7 @@ def harder_settings_are_harder(subject: Subject) -> str:
     subject.need_numbered()
     if not subject.harder:
         raise NotApplicableError("the world declares no knob that is an axis, and none was named")
-    said = []
+    compared = []
     for name, values in subject.harder.items():
         axis = next((knob.axis for knob in _knobs(subject.id, subject.kwargs) if knob.name == name), None)
         measured = [_measured(subject, name, value) for value in values]
@@ -361,21 +361,21 @@ def harder_settings_are_harder(subject: Subject) -> str:
             if easier.random:
                 difference = difference_interval([b - a for a, b in zip(easier.random, harder.random, strict=False)])
                 _expect(difference.low <= 0, True, f"{where} for admissible-random: its success grew by {difference}")
-        said.append(f"{name} {' < '.join(map(str, values))}")
-    return f"{', '.join(said)}, {subject.tasks} tasks each"
+        compared.append(f"{name} {' < '.join(map(str, values))}")
+    return f"{', '.join(compared)}, {subject.tasks} tasks each"
 
 
 def an_environment_pickles(subject: Subject) -> str:
     """An environment pickles, before and in the middle of an episode, and continues as it would have."""
     subject.need_deterministic()
     draw = Random(subject.seed)
-    with closing(subject.make()) as made:
-        env = made.unwrapped
+    with closing(subject.make()) as wrapped:
+        env = wrapped.unwrapped
         fresh = pickle.loads(pickle.dumps(env))
         _expect(_begin(fresh, seed=subject.seed), _begin(env, seed=subject.seed), "a fresh environment pickles")
         for index in range(subject.tasks):
-            told, _ = _walk(env, subject.options(index), draw, _MOMENT, seed=subject.seed)
-            if told[-1][2] or told[-1][3]:
+            steps, _ = _walk(env, subject.options(index), draw, _MOMENT, seed=subject.seed)
+            if steps[-1][2] or steps[-1][3]:
                 continue
             other = pickle.loads(pickle.dumps(env))
             future, after = _continue(env, draw, _MOMENT)
@@ -462,43 +462,43 @@ def _played(subject: Subject, env: gymnasium.Env[str, str], agent: Agent, index:
     return episode
 
 
-Told = tuple[str, float, bool, bool, dict[str, Any]]
-"""What a reset or a step tells: observation, reward, terminated, truncated and `info`."""
+Step = tuple[str, float, bool, bool, dict[str, Any]]
+"""What a reset or a step returns: observation, reward, terminated, truncated and `info`."""
 
 
-def _begin(env: gymnasium.Env[str, str], options: dict[str, Any] | None = None, seed: int | None = None) -> Told:
+def _begin(env: gymnasium.Env[str, str], options: dict[str, Any] | None = None, seed: int | None = None) -> Step:
     observation, info = env.reset(seed=seed, options=options)
     return observation, 0.0, False, False, info
 
 
-def _do(env: gymnasium.Env[str, str], actions: Sequence[str]) -> tuple[Told, ...]:
-    """What actions tell, until the episode ends."""
-    told: list[Told] = []
+def _do(env: gymnasium.Env[str, str], actions: Sequence[str]) -> tuple[Step, ...]:
+    """What each action returns, until the episode ends."""
+    steps: list[Step] = []
     for action in actions:
         observation, reward, terminated, truncated, info = env.step(action)
-        told.append((observation, float(reward), terminated, truncated, info))
+        steps.append((observation, float(reward), terminated, truncated, info))
         if terminated or truncated:
             break
-    return tuple(told)
+    return tuple(steps)
 
 
 def _walk(
     env: gymnasium.Env[str, str], options: dict[str, Any] | None, draw: Random, most: int, seed: int | None = None
-) -> tuple[tuple[Told, ...], tuple[str, ...]]:
-    """Begin a task and act; returns what was told, the reset included, and the actions."""
+) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+    """Begin a task and act; returns each step, the reset first, and the actions."""
     begun = _begin(env, options, seed)
-    told, actions = _continue(env, draw, most)
-    return (begun, *told), actions
+    steps, actions = _continue(env, draw, most)
+    return (begun, *steps), actions
 
 
-def _continue(env: gymnasium.Env[str, str], draw: Random, most: int) -> tuple[tuple[Told, ...], tuple[str, ...]]:
-    """Act as the oracle does, at random, or in vain; returns what was told, and the actions."""
-    told: tuple[Told, ...] = ()
+def _continue(env: gymnasium.Env[str, str], draw: Random, most: int) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+    """Act as the oracle does, at random, or in vain; returns what each step returned, and the actions."""
+    steps: tuple[Step, ...] = ()
     actions: list[str] = []
-    while len(actions) < most and not (told and (told[-1][2] or told[-1][3])):
+    while len(actions) < most and not (steps and (steps[-1][2] or steps[-1][3])):
         actions.append(_choice(env, draw))
-        told = (*told, *_do(env, actions[-1:]))
-    return told, tuple(actions)
+        steps = (*steps, *_do(env, actions[-1:]))
+    return steps, tuple(actions)
 
 
 def _choice(env: gymnasium.Env[str, str], draw: Random) -> str:
@@ -523,11 +523,11 @@ def _commands(env: gymnasium.Env[str, str]) -> tuple[str, ...]:
     return base.admissible_actions()
 
 
-def _without_reward(told: Sequence[Told]) -> list[tuple[Any, ...]]:
-    """What was told but for rewards, and for progress, which a world need not work out where nothing pays for it."""
+def _without_reward(steps: Sequence[Step]) -> list[tuple[Any, ...]]:
+    """Steps without rewards, and without progress, which a world need not work out where nothing pays for it."""
     return [
         (observation, terminated, truncated, {name: value for name, value in info.items() if name != "progress"})
-        for observation, _, terminated, truncated, info in told
+        for observation, _, terminated, truncated, info in steps
     ]
 
 
@@ -536,8 +536,8 @@ def transcripts(subject: Subject) -> list[str]:
     digests = []
     with closing(subject.make()) as env:
         for seed in range(subject.seed, subject.seed + subject.tasks):
-            told, actions = _walk(env, None, Random(seed), _WALK, seed=seed)
-            digests.append(hashlib.sha256(repr((told, actions)).encode(errors="backslashreplace")).hexdigest())
+            steps, actions = _walk(env, None, Random(seed), _WALK, seed=seed)
+            digests.append(hashlib.sha256(repr((steps, actions)).encode(errors="backslashreplace")).hexdigest())
     return digests
 
 
@@ -590,9 +590,9 @@ def strange_text(draw: Random, known: Sequence[str]) -> str:
     return text.upper() if kind > 0.9 else text
 
 
-def _check_step(env: gymnasium.Env[str, str], action: str, told: tuple[Any, ...]) -> None:
-    """Raise `BrokenPromiseError` for a step that does not tell what the contract says."""
-    observation, reward, terminated, truncated, info = told
+def _check_step(env: gymnasium.Env[str, str], action: str, step: tuple[Any, ...]) -> None:
+    """Raise `BrokenPromiseError` for a step that does not return what the contract says."""
+    observation, reward, terminated, truncated, info = step
     after = f"after {action!r:.100}"
     _expect(observation in env.observation_space, True, f"the observation {after} is in its space")
     _expect(math.isfinite(float(reward)), True, f"the reward {after} is a number")

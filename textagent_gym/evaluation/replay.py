@@ -111,10 +111,10 @@ def replay(
         for number, expected in enumerate(evaluation.episodes):
             task, repeat = divmod(number, max(1, evaluation.repeats))
             index = evaluation.first + task
-            said = conversation = None
+            recorded = conversation = None
             if conversations is not None:
-                said = next(conversations, None)
-                conversation = without_tokens(said) if "policy" in evaluation.details else said
+                recorded = next(conversations, None)
+                conversation = without_tokens(recorded) if "policy" in evaluation.details else recorded
                 conversation = "" if conversation is None else conversation  # Nothing is not left unchecked.
             what = _wrong_task(env, evaluation.seed, expected, index, repeat)
             if not what and expected.broken:
@@ -124,7 +124,7 @@ def replay(
             if not what and conversation is not None and not _is_conversation(conversation):
                 what = "its conversation is none"
             if not what and recompute is not None and not expected.broken:
-                what = recompute(said or [], expected.seed)
+                what = recompute(recorded or [], expected.seed)
             if what:
                 mismatches.append(Mismatch(number, expected.task, what))
             if progress is not None:

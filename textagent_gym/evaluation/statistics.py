@@ -273,7 +273,7 @@ def summarize_by_axis(
         episodes: records of the episodes.
         axis: name of a measurement, such as "solution_length"; episodes without it are left out.
         most: largest number of bins.
-        unit_returns: see `summarize`.
+        unit_returns: whether no return can leave 0 to 1.
     """
     measured: dict[float, list[EpisodeRecord]] = {}
     for episode in episodes:

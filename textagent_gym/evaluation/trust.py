@@ -127,7 +127,7 @@ def draw(commitment: Path, path: Path) -> Challenge:
         path: file that is written; it must not exist.
 
     Raises:
-        InvalidOptionError: the commitment is none, or the file exists.
+        InvalidOptionError: the first file holds no commitment, or the second exists.
     """
     challenge = Challenge(commitment=_commitment(_read(commitment), commitment), seed=secrets.token_hex(16))
     _write_new(path, asdict(challenge))
@@ -153,7 +153,7 @@ def _commitment(values: dict[str, object], path: Path) -> Commitment:
     """A commitment from JSON values.
 
     Raises:
-        InvalidOptionError: they are none.
+        InvalidOptionError: they do not make a commitment.
     """
     policy, suite = values.get("policy"), values.get("suite")
     right = set(values) == {"format", "policy", "suite"} and values["format"] == FORMAT
