@@ -49,7 +49,14 @@ DIGESTS = {
     "alfworld-action-size-v1": "ff1e2636f23cc095",
     "alfworld-solution-length-v1": "2f8b0639ccc17d58",
     "alfworld-harder-v1": "f07614145e27be07",
-    "textcraft"
+    "textcraft-quick-v1": "037957f399acb220",
+    "textcraft-core-v1": "a6fe1c32ed257b9e",
+    "textcraft-minecraft-v1": "ebb58581808c8329",
+    "textcraft-agentgym-v1": "0f46cc2bc371d607",
+    "textcraft-state-size-v1": "1056c1e474672730",
+    "textcraft-action-size-v1": "aead1855fd4823f8",
+    "textcraft-solution-length-v1": "24a780cf1d52912b",
+    "textcraft-harder-v1": "b4faa2044b4ac996",
     "swe-core-v1": "da63341feb01164a",
 }
 """Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""
