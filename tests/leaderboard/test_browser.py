@@ -35,7 +35,9 @@ PART = SUITE.parts[0].name
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as engine:
-        opened = engine.chromium.launch(executable_path=CHROMIUM, headless=True, args=ARGUMENTS)
+        opened = engine.chromium.launch(
+            executable_path=CHROMIUM, headless=True, args=ARGUMENTS, timeout=leaderboard_site.LONGEST_WAIT
+        )
         yield opened
         opened.close()
 
@@ -44,6 +46,7 @@ def browser() -> Iterator[Any]:
 def page(browser: Any) -> Iterator[Any]:
     """A page that fails the test for every error on its console, and every request for something else than a file."""
     context = browser.new_context()
+    context.set_default_timeout(leaderboard_site.LONGEST_WAIT)
     opened = context.new_page()
     wrong: list[str] = []
     opened.on("console", lambda message: wrong.append(message.text) if message.type in {"error", "warning"} else None)
