@@ -90,7 +90,7 @@ def seconds_to_sort(address: str, settings: Settings) -> float:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=settings.chromium, args=list(ARGUMENTS), timeout=LONGEST_WAIT)
+        browser = engine.chromium.launch(executable_path=settings.chromium, args=[*ARGUMENTS], timeout=LONGEST_WAIT)
         page = browser.new_page()
         page.goto(address, timeout=LONGEST_WAIT)
         milliseconds = page.evaluate(
