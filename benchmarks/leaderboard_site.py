@@ -24,6 +24,8 @@ from textagent_gym.leaderboard import Entry, check_entry, find_results
 from textagent_gym.leaderboard.site import write_pages, write_trajectories
 
 _PAINTS = "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)"  # Milliseconds.
+LONGEST_WAIT = 120_000
+"""Milliseconds after which a browser is taken to hang: a busy machine needs some thirty seconds to start one."""
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
 
@@ -71,9 +73,11 @@ def first_paint(address: str, settings: Settings) -> list[float]:
     times = []
     with sync_playwright() as engine:
         for _ in range(settings.repeats):
-            browser = engine.chromium.launch(executable_path=settings.chromium, args=list(ARGUMENTS))
+            browser = engine.chromium.launch(
+                executable_path=settings.chromium, args=list(ARGUMENTS), timeout=LONGEST_WAIT
+            )
             page = browser.new_page()
-            page.goto(address)
+            page.goto(address, timeout=LONGEST_WAIT)
             while not (paints := page.evaluate(_PAINTS)):
                 time.sleep(0.05)
             times.append(paints[0] / 1000)
@@ -86,9 +90,9 @@ def seconds_to_sort(address: str, settings: Settings) -> float:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=settings.chromium, args=list(ARGUMENTS))
+        browser = engine.chromium.launch(executable_path=settings.chromium, args=[*ARGUMENTS], timeout=LONGEST_WAIT)
         page = browser.new_page()
-        page.goto(address)
+        page.goto(address, timeout=LONGEST_WAIT)
         milliseconds = page.evaluate(
             """async () => { const start = performance.now(); document.querySelectorAll(".sort")[1].click();
             await new Promise(drawn => requestAnimationFrame(() => setTimeout(drawn)));

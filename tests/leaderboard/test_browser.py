@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import leaderboard_site
+from benchmarks.leaderboard_site import LONGEST_WAIT
 from tests.evaluation.results import SUITE
 from tests.leaderboard.results import ATTACK
 from textagent_gym.terminal import visible
@@ -35,7 +35,7 @@ PART = SUITE.parts[0].name
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as engine:
-        opened = engine.chromium.launch(executable_path=CHROMIUM, headless=True, args=ARGUMENTS)
+        opened = engine.chromium.launch(executable_path=CHROMIUM, headless=True, args=ARGUMENTS, timeout=LONGEST_WAIT)
         yield opened
         opened.close()
 
@@ -44,6 +44,7 @@ def browser() -> Iterator[Any]:
 def page(browser: Any) -> Iterator[Any]:
     """A page that fails the test for every error on its console, and every request for something else than a file."""
     context = browser.new_context()
+    context.set_default_timeout(LONGEST_WAIT)
     opened = context.new_page()
     wrong: list[str] = []
     opened.on("console", lambda message: wrong.append(message.text) if message.type in {"error", "warning"} else None)
@@ -291,12 +292,3 @@ def test_everything_is_reached_by_keyboard_alone(page: Any, site: Path) -> None:
     page.get_by_role("button", name="episodes").focus()
     page.keyboard.press("Enter")
     assert page.locator("th[aria-sort]").inner_text().startswith("episodes")
-
-
-def test_the_benchmark_of_a_large_site_runs(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    entries = results / SUITE.name
-    asked = {"results": 20, "episodes": 30, "repeats": 1, "chromium": CHROMIUM}
-    leaderboard_site.main(leaderboard_site.Settings(entries=entries, **asked))
-    shown = capsys.readouterr().out
-    assert "20 results and 30 episodes" in shown
-    assert "Sorting the table" in shown
