@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textagent_gym.evaluation import EpisodeRecord, wilson_interval
-from textagent_gym.leaderboard.charts import bins, curve, excess_turns, heat_map, tokens_per_episode
+from textagent_gym.leaderboard.charts import bins, curve, heat_map
 
 WON = EpisodeRecord("t", 0, ("a", "b"), (0.0, 1.0), True, True, False)
 
@@ -52,19 +52,4 @@ def test_a_heat_map_counts_every_episode_once() -> None:
 
 def test_broken_episodes_count_nowhere() -> None:
     broken = replace(played(0, 2, 2, False), broken="gone")
-    assert excess_turns([broken]) is None
     assert curve([broken, broken], "solution_length") == []
-
-
-def test_turns_over_optimum_are_those_of_solved_tasks() -> None:
-    episodes = [played(0, 1, 1, True), played(1, 2, 1, True), played(2, 1, 1, False)]
-    ratio = excess_turns(episodes)
-    assert ratio is not None
-    assert ratio.mean == 1.5
-
-
-def test_tokens_are_shown_where_all_were_counted() -> None:
-    tokens = tokens_per_episode([played(0, 1, 1, True)] * 2)
-    assert tokens is not None
-    assert tokens.mean == 10
-    assert tokens_per_episode([played(0, 1, 1, True), WON]) is None

@@ -70,6 +70,10 @@ class Accept:
     """Folder of the results that have been accepted."""
     seconds: float = 3600.0
     """Time after which checking stops, as if something were wrong."""
+    model: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
+    """Folder of the policy that is said to have played: every token is computed again."""
+    challenge: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """Challenge that the result is said to answer."""
     rerun: bool = False
     """Whether you have run the agent again, with the same success: RESULTS/trust.json then says so."""
 
@@ -80,7 +84,14 @@ class Accept:
         from textagent_gym.leaderboard.submissions import accept
 
         try:
-            place = accept(self.result, self.into, self.seconds, rerun=self.rerun)
+            place = accept(
+                self.result,
+                self.into,
+                self.seconds,
+                model=self.model,
+                challenge=self.challenge,
+                rerun=self.rerun,
+            )
         except InvalidOptionError as error:
             raise InvalidOptionError(f"{self.result} is refused: {error}") from error
         Console().print(f"Accepted: {place}", soft_wrap=True, highlight=False)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, mean_interval, summarize
+from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, summarize
 
 AXES = {"state_size": "state size", "action_size": "action size", "solution_length": "solution length"}
 """What is measured in a task (see `Complexity`), and how a page names it."""
@@ -126,19 +126,3 @@ def heat_map(episodes: Sequence[EpisodeRecord], across: str, down: str) -> HeatM
 def _measured(episodes: Sequence[EpisodeRecord], axis: str) -> list[tuple[float, EpisodeRecord]]:
     pairs = [(axis_value(episode, axis), episode) for episode in episodes if not episode.broken]
     return [(value, episode) for value, episode in pairs if value is not None]
-
-
-def excess_turns(episodes: Sequence[EpisodeRecord]) -> Interval | None:
-    """Turns over optimal turns of solved episodes, mean over tasks; `None` where none is solved or no optimum known."""
-    by_task: dict[str, list[float]] = {}
-    for optimum, episode in _measured(episodes, "solution_length"):
-        if episode.success and optimum > 0:
-            by_task.setdefault(episode.task, []).append(episode.turns / optimum)
-    return mean_interval([fmean(ratios) for ratios in by_task.values()]) if by_task else None
-
-
-def tokens_per_episode(episodes: Sequence[EpisodeRecord]) -> Interval | None:
-    """Mean number of tokens per episode; `None` where they were not counted."""
-    counts = [episode.tokens for episode in episodes if not episode.broken]
-    known = [count for count in counts if count is not None]
-    return mean_interval(known) if known and len(known) == len(counts) else None

@@ -14,10 +14,9 @@ from pathlib import Path
 import gymnasium
 
 from textagent_gym.errors import InvalidOptionError, TextAgentError
-from textagent_gym.evaluation import Result, verify_result
+from textagent_gym.evaluation import Result, Verification, verify_result
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, make_part
-from textagent_gym.leaderboard.trust import REPLAYED
 from textagent_gym.registration import world_of
 from textagent_gym.terminal import visible
 
@@ -139,19 +138,22 @@ def find_results(folder: Path) -> list[Path]:
     return sorted(results)
 
 
-def check_entry(folder: Path, seconds: float = 3600.0) -> Entry:
+def check_entry(
+    folder: Path, seconds: float = 3600.0, *, model: Path | None = None, challenge: Path | None = None
+) -> Entry:
     """Verify the result of a suite by replay.
 
     Args:
         folder: folder of the result.
         seconds: time after which checking stops.
+        model, challenge: folder of the policy and file of the challenge, where they prove more (see `verify_result`).
 
     Raises:
         InvalidOptionError: it is no result, is not right, or takes too long; the message says what differs.
     """
     with at_most(seconds):
         try:
-            verification = verify_result(folder)
+            verification = verify_result(folder, model=model, challenge=challenge)
         except (TextAgentError, gymnasium.error.Error, OSError) as error:
             raise InvalidOptionError(shown(str(error))) from error
     if verification.mismatches:
@@ -161,10 +163,11 @@ def check_entry(folder: Path, seconds: float = 3600.0) -> Entry:
         raise InvalidOptionError(
             "; ".join(shown(reason) for reason in reasons) + (f"; and {more} more differences" if more else "")
         )
-    return _entry(folder, verification.result, verification.notes)
+    return _entry(folder, verification)
 
 
-def _entry(folder: Path, result: Result, notes: tuple[str, ...]) -> Entry:
+def _entry(folder: Path, verification: Verification) -> Entry:
+    result = verification.result
     worlds, densities = {}, {}
     for part in result.suite.parts:
         world = world_of(part.env)
@@ -178,8 +181,12 @@ def _entry(folder: Path, result: Result, notes: tuple[str, ...]) -> Entry:
         folder=folder,
         digest=digest,
         result=result,
-        trust=(REPLAYED,),
-        notes=(*notes, *(() if exact else ("What the agent read may differ from run to run; all else is checked.",))),
+        trust=verification.trust,
+        notes=(
+            *verification.flags,
+            *verification.notes,
+            *(() if exact else ("What the agent read may differ from run to run; all else is checked.",)),
+        ),
         worlds_of_parts=worlds,
         densities=densities,
     )

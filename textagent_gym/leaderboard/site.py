@@ -31,7 +31,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, summarize
 from textagent_gym.files import whole_folder, write_whole
-from textagent_gym.leaderboard.charts import AXES, MAPS, curve, excess_turns, heat_map, tokens_per_episode
+from textagent_gym.leaderboard.charts import AXES, MAPS, curve, heat_map
 from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
 from textagent_gym.leaderboard.trajectories import bounded, ending, trajectories
 from textagent_gym.leaderboard.trust import LEVELS, read_ledger
@@ -53,15 +53,11 @@ class Row:
         name: name of the agent; with the end of its address where agents with other details have the same name.
         entry: result.
         summary: numbers of all its episodes.
-        excess: turns over optimal turns of solved episodes.
-        tokens: tokens per episode.
     """
 
     name: str
     entry: Entry
     summary: Summary
-    excess: Interval | None
-    tokens: Interval | None
 
 
 def build(
@@ -244,9 +240,8 @@ class _Pages:
 
 
 def _row(entry: Entry, *, unique: bool) -> Row:
-    episodes = entry.result.episodes
     name = entry.agent if unique else f"{entry.agent} ({entry.agent_slug[-8:]})"
-    return Row(name, entry, _summary(entry, episodes), excess_turns(episodes), tokens_per_episode(episodes))
+    return Row(name, entry, _summary(entry, entry.result.episodes))
 
 
 def _summary(entry: Entry, episodes: Sequence[EpisodeRecord]) -> Summary:

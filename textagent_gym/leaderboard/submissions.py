@@ -10,13 +10,21 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import Result, load_result
 from textagent_gym.evaluation.results import SUMMARY, files_of
 from textagent_gym.leaderboard.entries import check_entry, find_results, shown_name
-from textagent_gym.leaderboard.trust import RERUN, note_trust
+from textagent_gym.leaderboard.trust import REPLAYED, RERUN, note_trust
 
 LARGEST_SUBMISSION = 2**26
 """Bytes of all files of a result as it is sent: 64 MiB hold three hundred long conversations, compressed."""
 
 
-def accept(folder: Path, results: Path, seconds: float = 3600.0, *, rerun: bool = False) -> Path:
+def accept(
+    folder: Path,
+    results: Path,
+    seconds: float = 3600.0,
+    *,
+    model: Path | None = None,
+    challenge: Path | None = None,
+    rerun: bool = False,
+) -> Path:
     """Take a result into a folder of results, as SUITE/AGENT-DIGEST.
 
     What is checked is the copy, so that nobody can change it meanwhile. A result that is refused leaves nothing behind.
@@ -25,6 +33,7 @@ def accept(folder: Path, results: Path, seconds: float = 3600.0, *, rerun: bool 
         folder: result of a suite.
         results: folder of the results that have been accepted.
         seconds: time after which checking stops.
+        model, challenge: what proves who played, and that nobody knew the tasks (see `verify_result`); it is noted.
         rerun: whether the caller has run the agent again, with the same success; it is noted (see `trust`).
 
     Returns:
@@ -45,7 +54,7 @@ def accept(folder: Path, results: Path, seconds: float = 3600.0, *, rerun: bool 
         for path in paths:
             shutil.copyfile(path, copy / path.name, follow_symlinks=False)
         try:
-            entry = check_entry(copy, seconds)
+            entry = check_entry(copy, seconds, model=model, challenge=challenge)
         except InvalidOptionError as error:
             raise InvalidOptionError(str(error).replace(str(copy), str(folder))) from error
         if all(episode.broken for episode in entry.result.episodes):
@@ -55,8 +64,9 @@ def accept(folder: Path, results: Path, seconds: float = 3600.0, *, rerun: bool 
             raise InvalidOptionError(f"it is there already: {place}")
         _check_own(entry.result, results)
         place.parent.mkdir(exist_ok=True)
-        if rerun:
-            note_trust(results, entry.digest, (*entry.trust, RERUN))
+        proven = (*entry.trust, *((RERUN,) if rerun else ()))
+        if proven != (REPLAYED,):
+            note_trust(results, entry.digest, proven)
         return copy.rename(place)
 
 
