@@ -150,7 +150,7 @@ def settings_of(details: dict[str, Any]) -> PolicySettings:
         InvalidOptionError: they are not those of a policy.
     """
     temperature, tokens = details.get("temperature"), details.get("max_action_tokens")
-    if not isinstance(temperature, (float, int)) or type(tokens) is not int:
+    if not isinstance(temperature, float | int) or isinstance(temperature, bool) or type(tokens) is not int:
         raise InvalidOptionError("the agent is no policy: its temperature and max_action_tokens are not recorded")
     return PolicySettings(temperature=temperature, max_action_tokens=tokens)
 
