@@ -56,12 +56,11 @@ def run_from_terminal(config: type[Any], run: Callable[[Any, LogFunction], Path]
     """Read a configuration from the command line, train with it and print a line of metrics per iteration."""
     let_waiting_threads_sleep()
     from baselines.credit.advantages import GroupTooSmallError
-    from baselines.credit.losses import DivergedError
 
     try:
         settings = read_config(config, sys.argv[1:], f"python -m baselines.{Path(sys.argv[0]).stem}")
         policy = run(settings, lambda metrics: print(json.dumps(metrics), flush=True))
-    except (TextAgentError, RunFolderError, GroupTooSmallError, DivergedError, gymnasium.error.Error, OSError) as error:
+    except (TextAgentError, RunFolderError, GroupTooSmallError, gymnasium.error.Error, OSError) as error:
         raise SystemExit(str(error)) from None
     except KeyboardInterrupt:
         print("Stopped. The same command resumes from the last checkpoint.")

@@ -10,9 +10,10 @@ import torch
 
 from baselines.credit.method import Forward, Losses
 from baselines.settings.config import Aggregation, KLEstimator, PolicyConfig
+from textagent_gym.errors import TextAgentError
 
 
-class DivergedError(ArithmeticError):
+class DivergedError(TextAgentError, ArithmeticError):
     """A loss or a gradient is not a finite number; the message says which."""
 
 

@@ -306,7 +306,7 @@ class _Run:
             for file in (METRICS, EVALUATIONS, BROKEN, TRAJECTORIES):
                 drop_metrics_after(self.folder, self.iteration, file)
             device = str(self.accelerator.device)
-            append_metrics(self.folder, start_event(self.iteration, self.accelerator.num_processes, device), LOG)
+            append_lines(self.folder, [start_event(self.iteration, self.accelerator.num_processes, device)], LOG)
         self.accelerator.wait_for_everyone()
         if config.trackers:
             self.accelerator.init_trackers("textagent-gym", flat_settings(config))
@@ -395,7 +395,7 @@ class _Run:
         """Log how the run ended; a full disk must not hide why."""
         if self.accelerator.is_main_process:
             with suppress(RunFolderError):
-                append_metrics(self.folder, stop_event(self.iteration, cause), LOG)
+                append_lines(self.folder, [stop_event(self.iteration, cause)], LOG)
                 write_page(self.folder)
 
     def finish(self) -> Path:
