@@ -207,6 +207,7 @@ def main() -> None:
     table = Table(title="TextWorld over the size of the world", header_style="bold")
     for column in ("world", "admissible", "known µs", "new µs", "upstream µs", "ratio", "snapshot µs", "made s", "up."):
         table.add_column(column)
+    console.print(express())
     for size in SIZES:
         cost = measure(size, config)
         costs.append(cost)
@@ -221,11 +222,10 @@ def main() -> None:
             f"{cost.making:.2f}",
             f"{cost.upstream_making:.1f}",
         )
-        console.print(f"w{size[0]}: done")
+        if config.plot is not None:  # What is measured survives a run that is stopped.
+            plot(costs, config.plot)
+        console.print(f"{cost}")
     console.print(table)
-    console.print(express())
-    if config.plot is not None:
-        plot(costs, config.plot)
 
 
 if __name__ == "__main__":
