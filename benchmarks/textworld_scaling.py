@@ -75,8 +75,8 @@ def measure(size: tuple[int, int, int], config: Config) -> Costs:
     """Measure one size of world."""
     rooms, objects, length = size
     spec = make_spec("custom", rooms=rooms, objects=objects, quest_length=length)
-    options = {"rooms": rooms, "objects": objects, "quest_length": length}
-    env = gymnasium.make(
+    options: dict[str, Any] = {"rooms": rooms, "objects": objects, "quest_length": length}
+    env: Any = gymnasium.make(
         "textagent/TextWorld-v0", **options, infos=("admissible_actions",), max_turns=10**9, num_tasks=1
     ).unwrapped
     making = _seconds(lambda index: build(spec, "train", index, compiled=False), config.made, first=1_000)
@@ -93,7 +93,8 @@ def measure(size: tuple[int, int, int], config: Config) -> Costs:
 
 def _walk(env: Any, steps: int) -> tuple[list[str | None], float]:
     """A random walk as actions, `None` for a reset, and the mean number of admissible actions."""
-    rng, actions, listed, over = random.Random(0), [], 0, True
+    rng, listed, over = random.Random(0), 0, True
+    actions: list[str | None] = []
     info: dict[str, Any] = {}
     while len(actions) < steps:
         if over:
