@@ -75,8 +75,8 @@ def measure(size: tuple[int, int, int], config: Config) -> Costs:
     """Measure one size of world."""
     rooms, objects, length = size
     spec = make_spec("custom", rooms=rooms, objects=objects, quest_length=length)
-    options = {"rooms": rooms, "objects": objects, "quest_length": length}
-    env = gymnasium.make(
+    options: dict[str, Any] = {"rooms": rooms, "objects": objects, "quest_length": length}
+    env: Any = gymnasium.make(
         "textagent/TextWorld-v0", **options, infos=("admissible_actions",), max_turns=10**9, num_tasks=1
     ).unwrapped
     making = _seconds(lambda index: build(spec, "train", index, compiled=False), config.made, first=1_000)
@@ -93,7 +93,8 @@ def measure(size: tuple[int, int, int], config: Config) -> Costs:
 
 def _walk(env: Any, steps: int) -> tuple[list[str | None], float]:
     """A random walk as actions, `None` for a reset, and the mean number of admissible actions."""
-    rng, actions, listed, over = random.Random(0), [], 0, True
+    rng, listed, over = random.Random(0), 0, True
+    actions: list[str | None] = []
     info: dict[str, Any] = {}
     while len(actions) < steps:
         if over:
@@ -207,6 +208,7 @@ def main() -> None:
     table = Table(title="TextWorld over the size of the world", header_style="bold")
     for column in ("world", "admissible", "known µs", "new µs", "upstream µs", "ratio", "snapshot µs", "made s", "up."):
         table.add_column(column)
+    console.print(express())
     for size in SIZES:
         cost = measure(size, config)
         costs.append(cost)
@@ -221,11 +223,10 @@ def main() -> None:
             f"{cost.making:.2f}",
             f"{cost.upstream_making:.1f}",
         )
-        console.print(f"w{size[0]}: done")
+        if config.plot is not None:  # What is measured survives a run that is stopped.
+            plot(costs, config.plot)
+        console.print(f"{cost}")
     console.print(table)
-    console.print(express())
-    if config.plot is not None:
-        plot(costs, config.plot)
 
 
 if __name__ == "__main__":

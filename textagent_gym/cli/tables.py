@@ -47,20 +47,17 @@ def _table(
     table.add_column("tasks", overflow="fold")
     scored = any(episode.score is not None for _, episodes, _ in rows for episode in episodes)
     scores = ["score [95%]"] if scored else []
-    for column in (
-        "episodes",
-        "success [95%]",
-        "return [95%]",
-        *scores,
-        "turns",
-        "invalid [95%]",
-        "turns / shortest [95%]",
-    ):
+    for column in ("episodes", "success [95%]", "return [95%]", *scores, "turns", "invalid"):
         table.add_column(column, no_wrap=True)
     for number, (name, episodes, unit_returns) in enumerate(rows):
         counted = [episode for episode in episodes if not episode.broken]
-        cells = _cells(summarize(counted, unit_returns=unit_returns), scored) if counted else ("0",)
+        summary = summarize(counted, unit_returns=unit_returns) if counted else None
+        cells = _cells(summary, scored) if summary else ("0",)
         table.add_row(Text(visible(name)), *cells, style="dim" if number else "")
+        if summary and not number:
+            table.caption = f"invalid actions per episode {summary.invalid_share}" + (
+                f", turns over the shortest solution {summary.efficiency}" if summary.efficiency else ""
+            )
     for name, summary in summaries:
         table.add_row(Text(visible(name)), *_cells(summary, scored), style="dim")
     return table
@@ -70,7 +67,7 @@ def _cells(summary: Summary, scored: bool) -> tuple[str, ...]:
     """A row of the table, without its name."""
     scores = [str(summary.score) if summary.score is not None else ""] if scored else []
     rates = (str(summary.success), str(summary.total_reward), *scores, f"{summary.turns.mean:.1f}")
-    return (str(summary.episodes), *rates, str(summary.invalid_share), str(summary.efficiency or ""))
+    return (str(summary.episodes), *rates, f"{summary.invalid:.1%}")
 
 
 class Tally:

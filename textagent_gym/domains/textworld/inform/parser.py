@@ -163,11 +163,11 @@ class Parser:
         comma = reading.words.index(",") + 1
         reading.at, reading.described, reading.filter, reading.lookahead = 1, Description(), "", Token("held")
         reading.sentence, reading.action, reading.count, reading.second = None, "", 0, UNSET
-        found = PLAYER if self._addressed else self._nouns.find("player", "room", "creature")
-        if found not in (0, PLAYER):
-            reading.memory.blamed = found
+        person = PLAYER if self._addressed else self._nouns.find("player", "room", "creature")
+        if person not in (0, PLAYER):
+            reading.memory.blamed = person
             raise MeaninglessError(Problem.DEAF)
-        if found == PLAYER and reading.at == comma:
+        if person == PLAYER and reading.at == comma:
             rest = reading.after(comma + 1)
             if reading.words[comma:] and reading.words[comma] in AGAIN:
                 raise MeaninglessError(Problem.REPEATED_TO)
@@ -175,7 +175,7 @@ class Parser:
             reading.type(rest)
             raise RetypedError
         if not is_verb:
-            raise MeaninglessError(Problem.UNSPOKEN if found else Problem.NOBODY)
+            raise MeaninglessError(Problem.UNSPOKEN if person else Problem.NOBODY)
 
     # Sentences.
 

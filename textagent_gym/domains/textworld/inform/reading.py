@@ -76,7 +76,7 @@ class Memory:
 
     @property
     def kept(self) -> Kept:
-        """All of it as a value that never changes: the arguments of `Memory`."""
+        """The arguments of `Memory` that make another one like this."""
         return self.it, self.understood, self.blamed, self.listed_many, self.cut_at
 
 
