@@ -18,7 +18,6 @@ larger of the two; what plays ahead (`--staleness 1`) takes its own at the same 
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -253,4 +252,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
