@@ -128,9 +128,9 @@ def plan(model: PretrainedConfig, config: Config) -> Plan:
     half = config.precision == "bfloat16"
     inside, between = _kept_per_token(model, config)
     tokens = max(config.context, config.microbatch)
-    # The backward pass holds the gradients of one layer's inside; with checkpointing it computes that inside again.
+    # With checkpointing the backward pass computes the inside of one layer at a time again.
     per_token = layers * (between if config.gradient_checkpointing else inside)
-    beside = 2 * inside if config.gradient_checkpointing else inside + between
+    beside = inside if config.gradient_checkpointing else between
     activations = tokens * (per_token + beside)
     head = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     # Positions turn keys in float32, whatever the products are computed in; values stay as they are.

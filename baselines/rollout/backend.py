@@ -100,10 +100,10 @@ def make_generator(
     """
     check_installed(kind)
     if kind != "transformers":
-        from baselines.rollout.vllm_backend import VLLMGenerator, share_engine
+        from baselines.rollout.vllm_backend import Engine, VLLMGenerator, share_engine
         from baselines.rollout.vllm_server import VLLMServer
 
-        engine = share_engine(model, memory, precision) if kind == "vllm" else VLLMServer(server_url)
+        engine: Engine = share_engine(model, memory, precision) if kind == "vllm" else VLLMServer(server_url)
         return VLLMGenerator(
             model, end_id, slots=slots, max_action_tokens=max_action_tokens, temperature=temperature, engine=engine
         )

@@ -84,7 +84,7 @@ def episode_requests(
 def copy_policy(policy: PreTrainedModel) -> PreTrainedModel:
     """A copy of a policy that shares the weights which are not learned, as those under adapters."""
     frozen = {id(weight): weight for weight in policy.parameters() if not weight.requires_grad}
-    copied = copy.deepcopy(policy, frozen)
+    copied: PreTrainedModel = copy.deepcopy(policy, frozen)
     copied.eval()
     return copied
 

@@ -332,9 +332,10 @@ class _Run:
 
     def close(self) -> None:
         """Close the environments and the generators."""
-        for part in (self.player, self.held_out):
-            if part is not None:
-                part.close()
+        if self.player is not None:
+            self.player.close()
+        if self.held_out is not None:
+            self.held_out.close()
 
     def track(self, metrics: dict[str, Any]) -> None:
         """Log the metrics that are numbers to the trackers, at the number of the last iteration."""
