@@ -129,7 +129,7 @@ def test_fewer_tasks_than_were_asked_for_are_named(
 
 
 def test_only_worlds_of_text_are_suggested() -> None:
-    errors = run("info", "TextCartPole").stderr
+    errors = run("info", "TextWorldPole").stderr
     assert "textagent/TextWorld" in errors
     assert "phys2d" not in errors
 
