@@ -29,7 +29,7 @@ VERSION = 2
 RoomKind = Literal["kitchen", "living room", "bedroom", "bathroom"]
 ROOMS: tuple[str, ...] = get_args(RoomKind)
 
-_ATTEMPTS = 200  # Draws before a request counts as infeasible.
+_ATTEMPTS = 1_000  # Draws before a request counts as infeasible.
 _ORDERS = 200
 _LAMPS = ("desklamp", "floorlamp")
 _NUMBERS = {2: "two", 3: "three", 4: "four"}
@@ -132,7 +132,7 @@ def generate(spec: RoomSpec, split: str, index: int) -> tuple[Game, dict[str, An
     seen = f" Shortest plans had {sorted(lengths)} actions." if lengths else " No room could be furnished so."
     if costs:
         seen += f" Exploration costs were {min(costs):.1f} to {max(costs):.1f}."
-    raise InfeasibleDifficultyError(f"no room {spec.slug} was found in {_ATTEMPTS} draws.{seen}")
+    raise InfeasibleDifficultyError(f"no room {spec.slug} was found in {_ATTEMPTS:,} draws.{seen}")
 
 
 def visible_content(game: Game) -> str:

@@ -20,12 +20,12 @@ LONGEST_COMMAND = 180
 
 # Words that make Inform act on files or on the program, wherever they stand ("me, save" saves).
 _PROGRAM_WORDS = frozenset(
-    ("save", "restore", "restart", "quit", "q", "script", "noscript", "unscript", "transcript", "undo", "verify")
+    ("save", "restore", "restart", "quit", "script", "noscript", "unscript", "transcript", "undo", "verify")
 )
 # Verbs about the program, harmless elsewhere in a sentence, where they may be part of a name ("the long knife").
 _PROGRAM_VERBS = frozenset(
     (
-        *("oops", "o", "version", "score", "notify", "pronouns", "nouns", "verbose", "long", "brief"),
+        *("q", "oops", "o", "version", "score", "notify", "pronouns", "nouns", "verbose", "long", "brief"),
         *("normal", "superbrief", "short", "restrict", "print_state", "enable", "disable"),
     )
 )
