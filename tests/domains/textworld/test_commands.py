@@ -16,7 +16,7 @@ META = (
     *("me, save", "look. save", "look then save", "saves nothing. restart", "transcripts", "tw-print max_score"),
     *("tw-trace-actions", "restrict commands", "superbrief", "notify off", "pronouns", "oops", "score"),
     *("print_state", "enable print state option", "player, quit", '"save"', "look\nsave", "l\x00ook", "\\", "\x1b[31m"),
-    *("look. score", "me, verbose", "look then version", ", score"),
+    *("look. score", "me, verbose", "look then version", ", score", "me, q", 'q"and"', "look. q"),
 )
 
 
@@ -53,6 +53,10 @@ def test_no_string_upsets_the_world(env: gymnasium.Env[str, str], command: str, 
         env.step("look")
         assert "-=" in env.step("look")[0]
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_letter_that_ends_the_game_as_a_verb_may_stand_in_a_name() -> None:
+    assert playable("take type Q latchkey") == "take type q latchkey"
 
 
 def test_a_megabyte_costs_a_turn(env: gymnasium.Env[str, str]) -> None:

@@ -33,7 +33,7 @@ _REMEMBERED = 8_192  # Commands, and states of games, whose answers are kept: a 
 _WORD_LENGTH = 9  # The Z-machine's dictionary compares no more characters of a word.
 _PROGRAM_WORD_STEMS = frozenset(word[:_WORD_LENGTH] for word in _PROGRAM_WORDS)
 _PROGRAM_VERB_STEMS = frozenset(word[:_WORD_LENGTH] for word in _PROGRAM_VERBS)
-_VERB = re.compile(r"(?:^|[.,]|(?<= )then(?= ))[ .,]*([^ .,]+)")
+_VERB = re.compile(r'(?:^|[.,]|(?<= )then(?= ))[ .,]*([^ .,"]+)')
 _WORD = re.compile(r"[a-z0-9_']+(?:-[a-z0-9_']+)*")
 
 
