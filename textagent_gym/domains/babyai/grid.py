@@ -89,6 +89,11 @@ class World:
         return 1, self.width, -1, -self.width
 
     @cached_property
+    def to_open(self) -> frozenset[int]:
+        """Doors that the instruction asks to open."""
+        return frozenset(thing for clause in self.clauses if clause.kind == "open" for thing in clause.targets)
+
+    @cached_property
     def looked_at(self) -> tuple[int, ...]:
         """Things whose known cells decide whether a clause is done."""
         goto = {t for clause in self.clauses if clause.kind == "goto" for t in clause.targets}
@@ -290,7 +295,7 @@ def view(state: State, size: int) -> list[Seen]:
     contents = [WALL if cell == NOWHERE else cells[cell] for cell, _, _ in square]
     clear = [thing == EMPTY or (thing >= 0 and (not is_door[thing] or doors[thing] == OPEN)) for thing in contents]
     visible = [False] * len(square)
-    start = own = size * (size - 1) + size // 2
+    own = size * (size - 1) + size // 2
     visible[own] = True
     start = size * (size - 1)
     while start >= 0:

@@ -7,18 +7,10 @@ from typing import ClassVar, Literal
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import Options, knob
+from textagent_gym.registration import BABYAI_LEVELS
 
-_NAMES = (
-    "GoToRedBallGrey", "GoToRedBall", "GoToRedBallNoDists", "GoToObjS6", "GoToLocalS8N7", "GoToObjMazeS7",
-    "GoToImpUnlock", "GoToSeqS5R2", "GoToRedBlueBall", "GoToDoor", "GoToObjDoor", "Open", "OpenRedDoor", "OpenDoorLoc",
-    "OpenRedBlueDoorsDebug", "OpenDoorsOrderN4Debug", "Pickup", "UnblockPickup", "PickupLoc", "PickupDistDebug",
-    "PickupAbove", "PutNextLocalS6N4", "PutNextS7N4Carrying", "Unlock", "UnlockLocalDist", "KeyInBox",
-    "UnlockPickupDist", "BlockedUnlockPickup", "UnlockToUnlock", "ActionObjDoor", "FindObjS7", "KeyCorridorS6R3",
-    "OneRoomS20", "MoveTwoAcrossS8N9", "SynthS5R2", "SynthLoc", "SynthSeq", "MiniBossLevel", "BossLevel",
-    "BossLevelNoUnlock",
-)  # fmt: skip
-LEVELS = {name: f"BabyAI-{name}-v{int(name == 'GoToObjS6')}" for name in _NAMES}
-"""AgentGym's forty levels, in its order, with Minigrid's ids. GoToObjS6-v0 no longer exists; v1 stands for it."""
+LEVELS = {name: f"BabyAI-{name}-v{int(name == 'GoToObjS6')}" for name in BABYAI_LEVELS}
+"""Minigrid's ids of AgentGym's levels. GoToObjS6-v0 no longer exists; v1 stands for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +32,7 @@ class PlayOptions(Options):
 class LevelSpec(PlayOptions):
     """One of Minigrid's levels."""
 
-    level: str = knob("GoToRedBall", "level of Minigrid", choices=_NAMES, short="", always=True)
+    level: str = knob("GoToRedBall", "level of Minigrid", choices=BABYAI_LEVELS, short="", always=True)
 
 
 @dataclass(frozen=True, kw_only=True)

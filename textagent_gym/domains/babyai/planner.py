@@ -159,15 +159,9 @@ def _primitives(state: State) -> dict[str, tuple[int, ...]]:
         if not state.world.is_door[thing]:
             found += [PICK_UP] if state.carrying == NOWHERE else []
             found += [TOGGLE] if state.world.things[thing].kind == "box" else []
-        elif state.doors[thing] != OPEN or thing in _to_open(state.world):
+        elif state.doors[thing] != OPEN or thing in state.world.to_open:
             found.append(TOGGLE)
     return {_NAMES[action]: (action,) for action in found}
-
-
-@lru_cache(maxsize=1024)
-def _to_open(world: World) -> frozenset[int]:
-    """Doors that an instruction asks to open."""
-    return frozenset(t for clause in world.clauses if clause.kind == "open" for t in clause.targets)
 
 
 @lru_cache(maxsize=256)
