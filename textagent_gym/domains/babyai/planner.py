@@ -5,8 +5,8 @@ touched; things are no obstacles, and one that has been moved from where it lay 
 overestimates, so that the first plan found is a shortest one. A world that is too large for that is searched again with
 the bound weighted, which finds a plan soon that need not be the shortest.
 
-With walks as actions, an action stands for many primitive ones, and no good bound is known: breadth first, and then the
-primitive bound leads.
+With walks as actions, an action stands for many primitive ones, and no good bound is known: the search is breadth first.
+Where that takes too long, the shortest plan of steps is taken, and walks replace as much of it as they can.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from textagent_gym.planning import Plan
 
 PRIMITIVE_STATES = 30_000
 """States that the exact search of primitive actions may expand: about two seconds."""
-MACRO_STATES = 1_000
+MACRO_STATES = 3_000
 """States that the exact search of walks may expand: about a second; each has a view and a search of its own."""
-WEIGHTED_STATES = {True: 3_000, False: 60_000}
-"""States that the weighted search may expand, with and without walks."""
+WEIGHTED_STATES = 60_000
+"""States that the weighted search may expand."""
 _WEIGHT = 3.0
 _NAMES = {action: text for text, action in PRIMITIVE.items()}
 _FAR = 1 << 30
@@ -66,19 +66,39 @@ def solve(state: State, size: int | None) -> Plan | None:
     if state.status == "failure":
         return None
     bound = _bound_of(state.world)
-    exact_states = PRIMITIVE_STATES if size is None else MACRO_STATES
-    exact = _search(state, size, bound if size is None else _at_least_one, exact_states)
-    if exact.ended:
-        return None if exact.commands is None else Plan(exact.commands)
-    weighted = _search(state, size, lambda each: _WEIGHT * bound(each), WEIGHTED_STATES[size is not None])
-    if weighted.commands is not None:
-        return Plan(weighted.commands, exact=False)
-    if weighted.ended:
+    if size is not None:
+        walks = _search(state, size, _at_least_one, MACRO_STATES)
+        if walks.ended:
+            return None if walks.commands is None else Plan(walks.commands)
+    steps = _search(state, None, bound, PRIMITIVE_STATES)
+    exact = size is None and steps.ended
+    if not steps.ended:
+        steps = _search(state, None, lambda each: _WEIGHT * bound(each), WEIGHTED_STATES)
+    if steps.commands is not None:
+        return Plan(steps.commands if size is None else _shortened(state, size, steps.commands), exact)
+    if steps.ended:
         return None
     raise PlanningBudgetError(
-        f"no plan was found for {state.world.mission!r} within {exact_states + WEIGHTED_STATES[size is not None]} "
-        "states; an easier level has fewer rooms, objects or clauses"
+        f"no plan was found for {state.world.mission!r} within {PRIMITIVE_STATES + WEIGHTED_STATES:,} states; an "
+        "easier level has fewer rooms, objects or clauses"
     )
+
+
+def _shortened(state: State, size: int, commands: tuple[str, ...]) -> tuple[str, ...]:
+    """A plan of steps with walks in it: at each moment the one that ends farthest along the plan."""
+    moment = state.copy()
+    indices = {moment.key(): 0}
+    for index, command in enumerate(commands, start=1):
+        moment.step(PRIMITIVE[command])
+        indices[moment.key()] = index
+    shortened = []
+    moment, at = state, 0
+    while at < len(commands):
+        _, text, after = max(((indices.get(after.key(), -1), text, after) for text, after in _successors(moment, size)),
+                             key=lambda each: each[0])  # fmt: skip
+        moment, at = after, indices[after.key()]
+        shortened.append(text)
+    return tuple(shortened)
 
 
 def _at_least_one(state: State) -> float:
@@ -94,6 +114,7 @@ class _Result:
 
 
 def _search(start: State, size: int | None, bound: Callable[[State], float], most: int) -> _Result:
+    """A*; with a bound that overestimates, a state may be expanded again."""
     numbers = count()
     key = start.key()
     parents: dict[tuple[object, ...], tuple[tuple[object, ...], str] | None] = {key: None}
