@@ -155,14 +155,21 @@ def test_an_axis_is_offered_only_where_the_value_asked_for_is_the_value_measured
     offered = {
         (options.__name__, each.axis) for options in DECLARED for each in options.knobs() if each.axis is not None
     }
-    assert offered == {("CustomSpec", "solution_length"), ("RoomSpec", "solution_length")}
+    assert offered == {
+        *((name, "solution_length") for name in ("CustomSpec", "RoomSpec")),
+        *(("GraphSpec", axis) for axis in AXES),
+    }
     assert all(each.axis == each.name for options in DECLARED for each in options.knobs() if each.name in AXES)
     for name, length in (("TextWorld-v0", 5), ("ALFWorld-v0", 7)):
         env = gymnasium.make(f"textagent/{name}", solution_length=length)
         assert env.reset(options={"task_index": 0})[1]["complexity"].solution_length == length
+    graph = gymnasium.make("textagent/TextCraft-v0", state_size=7, action_size=15, solution_length=5)
+    measured = graph.reset(options={"task_index": 0})[1]["complexity"]
+    assert (measured.state_size, measured.action_size, measured.solution_length) == (7, 15, 5)
     for registration in REGISTRATIONS:
-        with pytest.raises(InvalidOptionError, match="It is measured there"):
-            gymnasium.make(registration.id, state_size=4)
+        if registration.id != "textagent/TextCraft-v0":
+            with pytest.raises(InvalidOptionError, match="It is measured there"):
+                gymnasium.make(registration.id, state_size=4)
 
 
 def test_a_slug_tells_different_requests_apart() -> None:

@@ -111,7 +111,7 @@ def test_goals_are_dealt_out_to_the_splits_once(source: MinecraftTasks) -> None:
 
 def test_goals_are_chosen_by_depth_and_length() -> None:
     pytest.importorskip("minecraft_data", reason='needs: pip install "textagent-gym[textcraft]"')
-    chosen = MinecraftTasks(MinecraftOptions(depth=(2, 3), solution_length=(6, 9), distractors=0))
+    chosen = MinecraftTasks(MinecraftOptions(depth=(2, 3), lengths=(6, 9), distractors=0))
     size = chosen.size("test")
     assert 0 < size < MinecraftTasks().size("test")
     for task in (chosen.task("test", index) for index in range(size)):
@@ -119,4 +119,4 @@ def test_goals_are_chosen_by_depth_and_length() -> None:
         assert task.task_type in ("depth 2", "depth 3")
         game = chosen.world(task)
         assert set(game.shown) == set(chosen.book.needed(game.goal))
-    assert MinecraftTasks(MinecraftOptions(solution_length=(190, 199))).size("train") == 0
+    assert MinecraftTasks(MinecraftOptions(lengths=(190, 199))).size("train") == 0

@@ -79,7 +79,7 @@ class MinecraftKwargs(TextCraftKwargs, total=False):
     data: str | None
     distractors: int
     depth: tuple[int, int] | None
-    solution_length: tuple[int, int] | None
+    lengths: tuple[int, int] | None
 
 
 class TextCraftEnv(TextEnv[Task]):
@@ -252,7 +252,7 @@ class TextCraftMinecraftEnv(TextCraftEnv):
     The recipes of Minecraft, from the package `minecraft_data` or from a folder of them.
 
     ## Difficulty
-    As the recipes have it: each goal's complexity is measured. `depth` and `solution_length` choose among the goals,
+    As the recipes have it: each goal's complexity is measured. `depth` and `lengths` choose among the goals,
     `distractors` bounds what is shown beside the recipes that are needed.
 
     ## Registered ids

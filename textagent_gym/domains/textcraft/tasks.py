@@ -45,7 +45,7 @@ class MinecraftOptions(Options):
     )
     distractors: int = knob(10, "recipes shown that are not needed, at most", low=0, high=1000, short="x", always=True)
     depth: tuple[int, int] | None = knob(None, "recipes on the longest way from the goal down; `None` for any", low=1)
-    solution_length: tuple[int, int] | None = knob(None, "actions of the shortest plan; `None` for any", low=2)
+    lengths: tuple[int, int] | None = knob(None, "actions of the shortest plan; `None` for any", low=2)
 
 
 class GraphTasks(GeneratedTasks[GraphSpec, Game]):
@@ -89,7 +89,7 @@ class MinecraftTasks(ListedTasks[Task]):
         return _game(self.book, task.id, _goal(task.id), self.options.distractors)
 
     def _ids(self, split: str) -> tuple[str, ...]:
-        return _goal_ids(self.book, self._start, split, self.options.depth, self.options.solution_length)
+        return _goal_ids(self.book, self._start, split, self.options.depth, self.options.lengths)
 
     def _load(self, task_id: str, split: str, index: int) -> Task:
         game = _game(self.book, task_id, _goal(task_id), self.options.distractors)
