@@ -14,7 +14,7 @@ from textagent_gym.errors import PlanningBudgetError
 
 SMALL = (
     CustomSpec(columns=1, room_size=5, objects=3),
-    CustomSpec(columns=1, room_size=4, objects=2, clauses=2, kinds=("pickup", "goto")),
+    CustomSpec(columns=1, room_size=5, objects=2, clauses=2, kinds=("pickup", "goto")),
     CustomSpec(columns=2, room_size=4, objects=2, clauses=2),
     CustomSpec(columns=2, room_size=4, objects=3, locked_room=True),
     CustomSpec(columns=2, room_size=4, objects=2, doors_open=True, kinds=("open",)),

@@ -37,11 +37,11 @@ from textagent_gym.domains.babyai.instruction import Clause, startable
 from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.planning import Plan
 
-PRIMITIVE_STATES = 30_000
+PRIMITIVE_STATES = 20_000
 """States that the exact search of primitive actions may expand: about two seconds."""
 MACRO_STATES = 3_000
 """States that the exact search of walks may expand: about a second; each has a view and a search of its own."""
-WEIGHTED_STATES = 60_000
+WEIGHTED_STATES = 20_000
 """States that the weighted search may expand."""
 _WEIGHT = 3.0
 _NAMES = {action: text for text, action in PRIMITIVE.items()}
@@ -73,7 +73,8 @@ def solve(state: State, size: int | None) -> Plan | None:
     steps = _search(state, None, bound, PRIMITIVE_STATES)
     exact = size is None and steps.ended
     if not steps.ended:
-        steps = _search(state, None, lambda each: _WEIGHT * bound(each), WEIGHTED_STATES)
+        guide = _bound_of(state.world, guide=True)
+        steps = _search(state, None, lambda each: _WEIGHT * guide(each), WEIGHTED_STATES)
     if steps.commands is not None:
         return Plan(steps.commands if size is None else _shortened(state, size, steps.commands), exact)
     if steps.ended:
@@ -186,8 +187,8 @@ def _primitives(state: State) -> dict[str, tuple[int, ...]]:
 
 
 @lru_cache(maxsize=256)
-def _bound_of(world: World) -> Callable[[State], float]:
-    return _Bound(world)
+def _bound_of(world: World, *, guide: bool = False) -> Callable[[State], float]:
+    return _Bound(world, guide=guide)
 
 
 class _Bound:
@@ -195,9 +196,14 @@ class _Bound:
 
     Fields of distances are kept for each configuration (which of the things that matter have been moved, which locked
     doors have been opened) and progress, and made when they are first asked for.
+
+    Args:
+        world: level as it begins.
+        guide: whether things to put others next to are taken to stay where they lay: no bound, but a better guide, to
+            which moving them is no progress.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, guide: bool) -> None:
         self._world = world
         self._start = State(world)
         self._walls = [cell == WALL for cell in world.cells]
@@ -210,8 +216,8 @@ class _Bound:
             ]
             for door in self._locked
         }
-        relevant = {t for clause in world.clauses for t in (*clause.targets, *clause.fixed) if not world.is_door[t]}
-        self._relevant = sorted(relevant.union(*self._keys.values()))
+        relevant = {t for clause in world.clauses for t in (*clause.targets, *(() if guide else clause.fixed))}
+        self._relevant = sorted(t for t in relevant.union(*self._keys.values()) if not world.is_door[t])
         self._fields: dict[tuple[frozenset[int], Progress], list[int]] = {}
 
     def __call__(self, state: State) -> float:
