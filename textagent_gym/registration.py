@@ -184,7 +184,7 @@ BABYAI = World(
     (
         Registration(
             f"{NAMESPACE}/BabyAI-v0",
-            f"{_BABYAI}:BabyAICustomEnv",
+            f"{_BABYAI}:BabyAIGridEnv",
             "BabyAI with rooms, objects and clauses in any number: follow an instruction by what is seen",
         ),
         *(

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from textagent_gym.domains.babyai.grid import EMPTY, WALL, State, view
-from textagent_gym.domains.babyai.levels import CustomSpec, LevelSpec
+from textagent_gym.domains.babyai.levels import GridSpec, LevelSpec
 from textagent_gym.sources import seed_bytes
 
 
-def begin(spec: LevelSpec | CustomSpec, seed: int) -> tuple[Any, State]:
+def begin(spec: LevelSpec | GridSpec, seed: int) -> tuple[Any, State]:
     """A level of Minigrid and the same level here."""
     from textagent_gym.domains.babyai.construction import draw, world_of
 

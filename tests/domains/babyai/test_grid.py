@@ -8,10 +8,10 @@ import pytest
 
 from tests.domains.babyai.minigrid_levels import begin, play_beside, seen_by_minigrid, seen_here
 from textagent_gym.domains.babyai.grid import DROP, PICK_UP, State
-from textagent_gym.domains.babyai.levels import LEVELS, CustomSpec, LevelSpec
+from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 
 
-def compare(spec: LevelSpec | CustomSpec, seed: int, steps: int) -> str:
+def compare(spec: LevelSpec | GridSpec, seed: int, steps: int) -> str:
     """Play a level at random in both, and compare everything after each step."""
     level, state = begin(spec, seed)
     assert seen_here(state, spec.view_size) == seen_by_minigrid(level)
@@ -30,7 +30,7 @@ def test_every_level_plays_as_in_minigrid(level: str) -> None:
 
 def test_levels_of_any_size_and_view_play_as_in_minigrid() -> None:
     for clauses in range(1, 5):
-        spec = CustomSpec(
+        spec = GridSpec(
             rows=2, columns=2, room_size=5, objects=9, clauses=clauses, locked_room=True, locations=True, view_size=5
         )
         compare(spec, seed=clauses, steps=60)
@@ -67,7 +67,7 @@ def test_a_copy_changes_on_its_own() -> None:
 
 def test_hands_hold_one_thing() -> None:
     for seed in range(20):
-        level, state = begin(CustomSpec(columns=1, objects=8, kinds=("goto",)), seed)
+        level, state = begin(GridSpec(columns=1, objects=8, kinds=("goto",)), seed)
         held = []
         for action, _ in play_beside(level, state, random.Random(seed), 60):
             if action == PICK_UP and state.carrying >= 0:

@@ -8,16 +8,16 @@ from tests.domains.babyai.minigrid_levels import begin
 from textagent_gym.domains.babyai import planner
 from textagent_gym.domains.babyai.commands import PRIMITIVE, admissible
 from textagent_gym.domains.babyai.grid import State
-from textagent_gym.domains.babyai.levels import LEVELS, CustomSpec, LevelSpec
+from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.domains.babyai.planner import solve
 from textagent_gym.errors import PlanningBudgetError
 
 SMALL = (
-    CustomSpec(columns=1, room_size=5, objects=3),
-    CustomSpec(columns=1, room_size=5, objects=2, clauses=2, kinds=("pickup", "goto")),
-    CustomSpec(columns=2, room_size=4, objects=2, clauses=2),
-    CustomSpec(columns=2, room_size=4, objects=3, locked_room=True),
-    CustomSpec(columns=2, room_size=4, objects=2, doors_open=True, kinds=("open",)),
+    GridSpec(columns=1, room_size=5, objects=3),
+    GridSpec(columns=1, room_size=5, objects=2, clauses=2, kinds=("pickup", "goto")),
+    GridSpec(columns=2, room_size=4, objects=2, clauses=2),
+    GridSpec(columns=2, room_size=4, objects=3, locked_room=True),
+    GridSpec(columns=2, room_size=4, objects=2, doors_open=True, kinds=("open",)),
 )
 
 
@@ -44,7 +44,7 @@ def length_by_breadth(state: State, size: int | None, most: int) -> int | None:
     return -1
 
 
-def compare(spec: CustomSpec, seeds: range, most: int) -> int:
+def compare(spec: GridSpec, seeds: range, most: int) -> int:
     """Compare plans with breadth-first search; number of levels that were compared."""
     compared = 0
     for seed in seeds:
@@ -59,13 +59,13 @@ def compare(spec: CustomSpec, seeds: range, most: int) -> int:
 
 
 @pytest.mark.parametrize("spec", SMALL, ids=lambda spec: spec.slug)
-def test_plans_are_as_short_as_breadth_first_search_finds(spec: CustomSpec) -> None:
+def test_plans_are_as_short_as_breadth_first_search_finds(spec: GridSpec) -> None:
     assert compare(spec, range(3), most=3_000) >= 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", SMALL, ids=lambda spec: spec.slug)
-def test_many_plans_are_as_short_as_breadth_first_search_finds(spec: CustomSpec) -> None:
+def test_many_plans_are_as_short_as_breadth_first_search_finds(spec: GridSpec) -> None:
     assert compare(spec, range(3, 30), most=20_000) >= 20
 
 
@@ -85,7 +85,7 @@ def test_plans_succeed_in_minigrid_at_their_last_step_alone(name: str) -> None:
 
 def test_walks_shorten_plans() -> None:
     for seed in range(5):
-        _, state = begin(CustomSpec(columns=1, room_size=8, objects=4), seed)
+        _, state = begin(GridSpec(columns=1, room_size=8, objects=4), seed)
         steps, walks = solve(state, None), solve(state, 7)
         assert steps is not None
         assert walks is not None

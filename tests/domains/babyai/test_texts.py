@@ -12,20 +12,14 @@ from benchmarks.babyai_env import upstream_class
 from tests.domains.babyai.minigrid_levels import begin, play_beside, seen_by_minigrid
 from textagent_gym.domains.babyai.commands import admissible, named_things
 from textagent_gym.domains.babyai.grid import State, view
-from textagent_gym.domains.babyai.levels import LEVELS, CustomSpec, LevelSpec
+from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.domains.babyai.texts import describe
 
 PLACE = re.compile(r"(\w+(?: \w+)? \w+ \d+), (?:(\d+) ahead)? ?(?:(\d+) (left|right))?")
 
 
-def moments(seed: int) -> list[tuple[object, State]]:
-    """Moments of a random walk, with the level of Minigrid."""
-    level, state = begin(CustomSpec(rows=2, columns=2, objects=12), seed)
-    return [(level, state) for _ in play_beside(level, state, random.Random(seed), 40)]
-
-
 def test_the_concise_format_tells_everything_that_is_seen() -> None:
-    spec = CustomSpec(rows=2, columns=2, objects=14)
+    spec = GridSpec(rows=2, columns=2, objects=14)
     for seed in range(4):
         level, state = begin(spec, seed)
         for _ in play_beside(level, state, random.Random(seed), 40):
@@ -47,7 +41,7 @@ def test_names_are_numbered_from_the_nearest_and_each_is_its_own() -> None:
 
 
 def test_balrogs_format_in_a_room_known_by_heart() -> None:
-    _, state = begin(CustomSpec(columns=1, room_size=6, objects=1, kinds=("pickup",)), 1)
+    _, state = begin(GridSpec(columns=1, room_size=6, objects=1, kinds=("pickup",)), 1)
     room = state.copy()
     room.cells = [-2 if x in (0, 5) or y in (0, 5) else -1 for y in range(6) for x in range(6)]
     room.cells[2 * 6 + 3] = 0
@@ -73,7 +67,7 @@ def test_balrogs_format_in_a_room_known_by_heart() -> None:
 def test_walks_end_where_they_say() -> None:
     walked = 0
     for seed in range(6):
-        _, state = begin(CustomSpec(rows=2, columns=2, objects=10), seed)
+        _, state = begin(GridSpec(rows=2, columns=2, objects=10), seed)
         for text, actions in admissible(state, 7).items():
             if text.startswith("go to "):
                 target = next(each for each in named_things(state, view(state, 7)) if each.name == text[6:])

@@ -4,19 +4,19 @@ What others may use: the environments, what can be asked of them, the source of 
 planner.
 """
 
-from textagent_gym.domains.babyai.env import BabyAICustomEnv, BabyAIEnv, BabyAILevelEnv
+from textagent_gym.domains.babyai.env import BabyAIGridEnv, BabyAIEnv, BabyAILevelEnv
 from textagent_gym.domains.babyai.grid import State, World, view
-from textagent_gym.domains.babyai.levels import LEVELS, CustomSpec, LevelSpec
+from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.domains.babyai.planner import solve
 from textagent_gym.domains.babyai.tasks import BabyAITasks, GridComplexity
 
 __all__ = [
     "LEVELS",
-    "BabyAICustomEnv",
+    "BabyAIGridEnv",
     "BabyAIEnv",
     "BabyAILevelEnv",
     "BabyAITasks",
-    "CustomSpec",
+    "GridSpec",
     "GridComplexity",
     "LevelSpec",
     "State",

@@ -16,7 +16,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from textagent_gym.domains.babyai.grid import CLOSED, EMPTY, LOCKED, NOWHERE, OPEN, WALL, Thing, World
 from textagent_gym.domains.babyai.instruction import Clause, Instruction, Sequence
-from textagent_gym.domains.babyai.levels import LEVELS, CustomSpec, LevelSpec
+from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.errors import MissingDependencyError
 
 if find_spec("minigrid") is None:
@@ -66,10 +66,10 @@ class _CountingGenerator(np.random.Generator):
             raise TooManyDrawsError
 
 
-class _CustomLevel(LevelGen):  # type: ignore[misc]
+class _GridLevel(LevelGen):  # type: ignore[misc]
     """A level of any size, with any number of clauses."""
 
-    def __init__(self, spec: CustomSpec, **kwargs: Any) -> None:
+    def __init__(self, spec: GridSpec, **kwargs: Any) -> None:
         self._spec = spec
         super().__init__(
             room_size=spec.room_size,
@@ -103,7 +103,7 @@ class _CustomLevel(LevelGen):  # type: ignore[misc]
         return ordered(self._draw(first, paired=True), self._draw(count - first, paired=True))
 
 
-def draw(spec: LevelSpec | CustomSpec, seed: bytes) -> RoomGridLevel:
+def draw(spec: LevelSpec | GridSpec, seed: bytes) -> RoomGridLevel:
     """A level of Minigrid, begun: the same one for the same arguments, everywhere.
 
     Raises:
@@ -112,14 +112,14 @@ def draw(spec: LevelSpec | CustomSpec, seed: bytes) -> RoomGridLevel:
     return draw_with(spec, np.random.PCG64(int.from_bytes(seed[:16], "big")))
 
 
-def draw_with(spec: LevelSpec | CustomSpec, bits: np.random.BitGenerator) -> RoomGridLevel:
+def draw_with(spec: LevelSpec | GridSpec, bits: np.random.BitGenerator) -> RoomGridLevel:
     """A level of Minigrid, begun, from any source of random bits.
 
     Raises:
         TooManyDrawsError: the level cannot be drawn with these bits.
     """
-    if isinstance(spec, CustomSpec):
-        level: RoomGridLevel = _silent(_CustomLevel)(spec, agent_view_size=spec.view_size)
+    if isinstance(spec, GridSpec):
+        level: RoomGridLevel = _silent(_GridLevel)(spec, agent_view_size=spec.view_size)
     else:
         if LEVELS[spec.level] not in gymnasium.registry:
             minigrid.register_minigrid_envs()

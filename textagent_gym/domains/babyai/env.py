@@ -18,7 +18,7 @@ from textagent_gym.domains.babyai.commands import (
     primitive_command,
 )
 from textagent_gym.domains.babyai.grid import State, World
-from textagent_gym.domains.babyai.levels import CustomSpec, LevelSpec
+from textagent_gym.domains.babyai.levels import GridSpec, LevelSpec
 from textagent_gym.domains.babyai.planner import solve
 from textagent_gym.domains.babyai.tasks import BabyAITasks, view_of
 from textagent_gym.domains.babyai.texts import TextFormat, describe, goal
@@ -97,8 +97,8 @@ class LevelKwargs(BabyAIKwargs, total=False):
     view_size: int
 
 
-class CustomKwargs(BabyAIKwargs, total=False):
-    """Keyword arguments of `BabyAICustomEnv`, for editors."""
+class GridKwargs(BabyAIKwargs, total=False):
+    """Keyword arguments of `BabyAIGridEnv`, for editors."""
 
     actions: Literal["macro", "primitive"]
     view_size: int
@@ -269,7 +269,9 @@ class BabyAIEnv(TextEnv[Task]):
             return command
         if command in PRIMITIVE:
             return render_function(Call(command.replace(" ", "_")))
-        verb = next(verb for verb in ("toggle and go through", "go through", "go to", "pick up") if command.startswith(verb))
+        verb = next(
+            verb for verb in ("toggle and go through", "go through", "go to", "pick up") if command.startswith(verb)
+        )
         return render_function(Call(verb.replace(" ", "_"), {"target": command[len(verb) + 1 :]}))
 
 
@@ -278,7 +280,7 @@ def _command(call: Call) -> str:
     return f"{call.tool.replace('_', ' ')} {call.arguments.get('target', '')}"
 
 
-class BabyAICustomEnv(BabyAIEnv):
+class BabyAIGridEnv(BabyAIEnv):
     """## Levels of any size
     Rooms in rows and columns, with doors between them, in the manner of BabyAI's own level generator.
 
@@ -297,7 +299,7 @@ class BabyAICustomEnv(BabyAIEnv):
     `textagent/BabyAI-v0`: two rooms, six objects, one clause.
 
     Args:
-        options: knobs of `textagent_gym.domains.babyai.levels.CustomSpec`, and the arguments of `BabyAIEnv` and
+        options: knobs of `textagent_gym.domains.babyai.levels.GridSpec`, and the arguments of `BabyAIEnv` and
             `TextEnv`.
 
     Raises:
@@ -306,15 +308,15 @@ class BabyAICustomEnv(BabyAIEnv):
         InfeasibleDifficultyError: no such level was found; raised at the first reset.
     """
 
-    @accepts(CustomSpec, TextOptions)
-    def __init__(self, **options: Unpack[CustomKwargs]) -> None:
+    @accepts(GridSpec, TextOptions)
+    def __init__(self, **options: Unpack[GridKwargs]) -> None:
         check_names("BabyAI", options, *self.declared_options(options))
-        super().__init__(BabyAITasks(CustomSpec.of(options)), **arguments_of(BabyAIKwargs, options))
+        super().__init__(BabyAITasks(GridSpec.of(options)), **arguments_of(BabyAIKwargs, options))
 
     @classmethod
     def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
         """Classes that declare the knobs."""
-        return CustomSpec, TextOptions
+        return GridSpec, TextOptions
 
 
 class BabyAILevelEnv(BabyAIEnv):

@@ -36,14 +36,16 @@ class LevelSpec(PlayOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CustomSpec(PlayOptions):
+class GridSpec(PlayOptions):
     """A level of any size."""
 
-    kind: ClassVar[str] = "custom"
+    kind: ClassVar[str] = "grid"
 
     rows: int = knob(1, "rows of rooms", low=1, high=4, short="r", always=True)
     columns: int = knob(2, "columns of rooms", low=1, high=4, short="c", always=True)
-    room_size: int = knob(6, "width and height of a room in cells, walls included", low=4, high=12, short="s", always=True)
+    room_size: int = knob(
+        6, "width and height of a room in cells, walls included", low=4, high=12, short="s", always=True
+    )
     objects: int = knob(
         6, "keys, balls and boxes, those that matter included", low=1, high=40, short="o", always=True,
         axis="state_size",

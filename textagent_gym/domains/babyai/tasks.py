@@ -8,7 +8,7 @@ from functools import lru_cache
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.babyai.commands import admissible
 from textagent_gym.domains.babyai.grid import State, World
-from textagent_gym.domains.babyai.levels import CustomSpec, LevelSpec
+from textagent_gym.domains.babyai.levels import GridSpec, LevelSpec
 from textagent_gym.domains.babyai.planner import solve
 from textagent_gym.errors import InfeasibleDifficultyError, PlanningBudgetError
 from textagent_gym.planning import Plan
@@ -23,7 +23,7 @@ DRAWS = 60
 DRAWS_FOR_A_LENGTH = 400
 """The same where a solution length is asked for."""
 
-Spec = LevelSpec | CustomSpec
+Spec = LevelSpec | GridSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class BabyAITasks(GeneratedTasks[Spec, World]):
     version = VERSION
 
     def __init__(self, spec: Spec | None = None) -> None:
-        super().__init__(spec or CustomSpec())
+        super().__init__(spec or GridSpec())
         self._repetition = RepetitionWatch(f"{self.prefix}/{self.spec.slug}")
 
     def _make(self, split: str, index: int) -> World:
@@ -82,7 +82,7 @@ def _generate(spec: Spec, split: str, index: int) -> tuple[World, bytes]:
     """
     from textagent_gym.domains.babyai.construction import TooManyDrawsError, draw, world_of
 
-    length = spec.solution_length if isinstance(spec, CustomSpec) else None
+    length = spec.solution_length if isinstance(spec, GridSpec) else None
     draws = DRAWS if length is None else DRAWS_FOR_A_LENGTH
     lengths: set[int] = set()
     stuck = 0
@@ -97,7 +97,9 @@ def _generate(spec: Spec, split: str, index: int) -> tuple[World, bytes]:
             continue
         if not in_split(repr(world), split):
             continue
-        if is_out_of_reach(world, view_of(spec)):  # As in OpenDoorsOrderN4Debug, whose strict pairs contradict themselves.
+        if is_out_of_reach(
+            world, view_of(spec)
+        ):  # As in OpenDoorsOrderN4Debug, whose strict pairs contradict themselves.
             continue
         plan = plan_of(world, view_of(spec))
         if length is None or (plan is not None and plan.exact and len(plan.commands) == length):
