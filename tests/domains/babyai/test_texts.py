@@ -11,7 +11,7 @@ import pytest
 from benchmarks.babyai_env import upstream_class
 from tests.domains.babyai.minigrid_levels import begin, play_beside, seen_by_minigrid
 from textagent_gym.domains.babyai.commands import admissible, named_things
-from textagent_gym.domains.babyai.grid import State, view
+from textagent_gym.domains.babyai.grid import view
 from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.domains.babyai.texts import describe
 

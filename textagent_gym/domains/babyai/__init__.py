@@ -4,7 +4,7 @@ What others may use: the environments, what can be asked of them, the source of 
 planner.
 """
 
-from textagent_gym.domains.babyai.env import BabyAIGridEnv, BabyAIEnv, BabyAILevelEnv
+from textagent_gym.domains.babyai.env import BabyAIEnv, BabyAIGridEnv, BabyAILevelEnv
 from textagent_gym.domains.babyai.grid import State, World, view
 from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.domains.babyai.planner import solve
@@ -12,12 +12,12 @@ from textagent_gym.domains.babyai.tasks import BabyAITasks, GridComplexity
 
 __all__ = [
     "LEVELS",
-    "BabyAIGridEnv",
     "BabyAIEnv",
+    "BabyAIGridEnv",
     "BabyAILevelEnv",
     "BabyAITasks",
-    "GridSpec",
     "GridComplexity",
+    "GridSpec",
     "LevelSpec",
     "State",
     "World",

@@ -23,12 +23,12 @@ if find_spec("minigrid") is None:
     raise MissingDependencyError("minigrid", "babyai")
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # Minigrid imports it, and it greets on standard output.
 
-import minigrid  # noqa: E402
-from minigrid.core.roomgrid import RoomGrid  # noqa: E402
-from minigrid.core.world_object import WorldObj  # noqa: E402
-from minigrid.envs.babyai.core.levelgen import LevelGen  # noqa: E402
-from minigrid.envs.babyai.core.roomgrid_level import RejectSampling, RoomGridLevel  # noqa: E402
-from minigrid.envs.babyai.core.verifier import (  # noqa: E402
+import minigrid
+from minigrid.core.roomgrid import RoomGrid
+from minigrid.core.world_object import WorldObj
+from minigrid.envs.babyai.core.levelgen import LevelGen
+from minigrid.envs.babyai.core.roomgrid_level import RejectSampling, RoomGridLevel
+from minigrid.envs.babyai.core.verifier import (
     ActionInstr,
     AfterInstr,
     AndInstr,

@@ -1,7 +1,7 @@
 """What is asked for, and when it has been done: the rules of Minigrid's verifier, quirks included.
 
-A clause is one thing to do; a sequence orders two of them, or two pairs. What has been done is a set of numbers, so that
-a state of the search can hold it.
+A clause is one thing to do; a sequence orders two of them, or two pairs. What has been done is a set of numbers, so
+that a state of the search can hold it.
 """
 
 from __future__ import annotations

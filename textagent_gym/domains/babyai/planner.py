@@ -5,8 +5,8 @@ touched; things are no obstacles, and one that has been moved from where it lay 
 overestimates, so that the first plan found is a shortest one. A world that is too large for that is searched again with
 the bound weighted, which finds a plan soon that need not be the shortest.
 
-With walks as actions, an action stands for many primitive ones, and no good bound is known: the search is breadth first.
-Where that takes too long, the shortest plan of steps is taken, and walks replace as much of it as they can.
+With walks as actions, an action stands for many primitive ones, and no good bound is known: the search is breadth
+first. Where that takes too long, the shortest plan of steps is taken, and walks replace as much of it as they can.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from textagent_gym.domains.babyai.instruction import Clause, startable
 from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.planning import Plan
 
-PRIMITIVE_STATES = 20_000
-"""States that the exact search of primitive actions may expand: about two seconds."""
-MACRO_STATES = 3_000
+PRIMITIVE_STATES = 10_000
+"""States that the exact search of primitive actions may expand: about half a second."""
+MACRO_STATES = 2_000
 """States that the exact search of walks may expand: about a second; each has a view and a search of its own."""
-WEIGHTED_STATES = 20_000
+WEIGHTED_STATES = 10_000
 """States that the weighted search may expand."""
 _WEIGHT = 3.0
 _NAMES = {action: text for text, action in PRIMITIVE.items()}
@@ -85,6 +85,13 @@ def solve(state: State, size: int | None) -> Plan | None:
     )
 
 
+def solve_within(state: State, size: int | None, length: int) -> Plan | None:
+    """The shortest plan, where it has no more than `length` actions and is found within the bounds of this module."""
+    bound, most = (_bound_of(state.world), PRIMITIVE_STATES) if size is None else (_at_least_one, MACRO_STATES)
+    found = _search(state, size, bound, most, longest=length)
+    return None if found.commands is None else Plan(found.commands)
+
+
 def _shortened(state: State, size: int, commands: tuple[str, ...]) -> tuple[str, ...]:
     """A plan of steps with walks in it: at each moment the one that ends farthest along the plan."""
     moment = state.copy()
@@ -114,7 +121,7 @@ class _Result:
     ended: bool
 
 
-def _search(start: State, size: int | None, bound: Callable[[State], float], most: int) -> _Result:
+def _search(start: State, size: int | None, bound: Callable[[State], float], most: int, longest: int = _FAR) -> _Result:
     """A*; with a bound that overestimates, a state may be expanded again."""
     numbers = count()
     key = start.key()
@@ -138,7 +145,7 @@ def _search(start: State, size: int | None, bound: Callable[[State], float], mos
             if after.status == "failure" or costs.get(reached, _FAR) <= cost:
                 continue
             least = bound(after)
-            if least >= _FAR:
+            if least >= _FAR or cost + least > longest:
                 continue
             costs[reached] = cost
             parents[reached] = (key, text)
@@ -241,7 +248,7 @@ class _Bound:
         return known
 
     def _flood(self, moved: frozenset[int], progress: Progress) -> list[int]:
-        done, taken, usable = progress
+        usable = progress[2]
         field = [_FAR] * (len(self._walls) * 4)
         ready: list[list[int]] = []
 
