@@ -9,7 +9,7 @@ from textagent_gym.complexity import Complexity
 from textagent_gym.domains.babyai.commands import admissible
 from textagent_gym.domains.babyai.grid import State, World
 from textagent_gym.domains.babyai.levels import GridSpec, LevelSpec
-from textagent_gym.domains.babyai.planner import solve
+from textagent_gym.domains.babyai.planner import solve, solve_within
 from textagent_gym.errors import InfeasibleDifficultyError, PlanningBudgetError
 from textagent_gym.planning import Plan
 from textagent_gym.repetition import RepetitionWatch
@@ -84,8 +84,7 @@ def _generate(spec: Spec, split: str, index: int) -> tuple[World, bytes]:
 
     length = spec.solution_length if isinstance(spec, GridSpec) else None
     draws = DRAWS if length is None else DRAWS_FOR_A_LENGTH
-    lengths: set[int] = set()
-    stuck = 0
+    stuck = shorter = longer = 0
     for attempt in range(draws):
         seed = seed_bytes(VERSION, spec.slug, split, index, attempt)
         try:
@@ -97,24 +96,28 @@ def _generate(spec: Spec, split: str, index: int) -> tuple[World, bytes]:
             continue
         if not in_split(repr(world), split):
             continue
-        if is_out_of_reach(
-            world, view_of(spec)
-        ):  # As in OpenDoorsOrderN4Debug, whose strict pairs contradict themselves.
-            continue
-        plan = plan_of(world, view_of(spec))
-        if length is None or (plan is not None and plan.exact and len(plan.commands) == length):
+        if length is None:
+            # As in OpenDoorsOrderN4Debug, whose pairs contradict themselves.
+            if is_out_of_reach(world, view_of(spec)):
+                continue
             return world, seed
-        if plan is not None and plan.exact:
-            lengths.add(len(plan.commands))
-    raise InfeasibleDifficultyError(_complaint(spec, lengths, stuck))
+        plan = solve_within(State(world), view_of(spec), length)
+        if plan is not None and len(plan.commands) == length:
+            return world, seed
+        shorter += plan is not None
+        longer += plan is None
+    raise InfeasibleDifficultyError(_complaint(spec, shorter, longer, stuck))
 
 
-def _complaint(spec: Spec, lengths: set[int], stuck: int) -> str:
+def _complaint(spec: Spec, shorter: int, longer: int, stuck: int) -> str:
     start = f"no level was found for {spec.slug}"
     if stuck:
         return f"{start}: its objects and doors do not fit; a larger room_size or fewer objects help"
-    if lengths:
-        return f"{start}: the shortest plans of those drawn have {min(lengths)} to {max(lengths)} actions"
+    if shorter or longer:
+        return (
+            f"{start}: of those drawn, {shorter} have shorter plans and {longer} longer ones; more and larger rooms and "
+            "more clauses make them longer"
+        )
     return f"{start}: those drawn belong to other splits; a larger room_size or more objects give more levels"
 
 
