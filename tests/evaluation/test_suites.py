@@ -57,6 +57,11 @@ DIGESTS = {
     "textcraft-action-size-v1": "12bd530bafc56cc4",
     "textcraft-solution-length-v1": "34802ee1f841255e",
     "textcraft-harder-v1": "b766a87aa07c0861",
+    "babyai-quick-v1": "8dc05d4c15c35ac7",
+    "babyai-core-v1": "503321b4975fc671",
+    "babyai-agentgym-v1": "88a4aba655147152",
+    "babyai-state-size-v1": "6bc15e9c87d6920c",
+    "babyai-solution-length-v1": "d47febce9e07cb25",
     "swe-core-v1": "a4d0f0576dd2135d",
 }
 """Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""

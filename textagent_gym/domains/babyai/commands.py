@@ -124,7 +124,9 @@ def admissible(state: State, size: int | None) -> dict[str, tuple[int, ...]]:
         state: moment of the episode.
         size: width and depth of the view; `None` for the primitive set.
     """
-    found = {text: (action,) for text, action in PRIMITIVE.items() if not _refusal(state, action)}
+    found: dict[str, tuple[int, ...]] = {
+        text: (action,) for text, action in PRIMITIVE.items() if not _refusal(state, action)
+    }
     if size is None:
         return found
     seen = view(state, size)

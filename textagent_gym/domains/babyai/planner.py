@@ -129,7 +129,7 @@ def _search(start: State, size: int | None, bound: Callable[[State], float], mos
     costs = {key: 0}
     queue: list[tuple[float, int, int, tuple[object, ...], State]] = []
     heappush(queue, (bound(start), 0, next(numbers), key, start))
-    expanded = set()
+    expanded: set[tuple[object, ...]] = set()
     while queue:
         _, _, _, key, state = heappop(queue)
         if key in expanded:

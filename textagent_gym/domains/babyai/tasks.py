@@ -115,8 +115,8 @@ def _complaint(spec: Spec, shorter: int, longer: int, stuck: int) -> str:
         return f"{start}: its objects and doors do not fit; a larger room_size or fewer objects help"
     if shorter or longer:
         return (
-            f"{start}: of those drawn, {shorter} have shorter plans and {longer} longer ones; more and larger rooms and "
-            "more clauses make them longer"
+            f"{start}: of those drawn, {shorter} have shorter plans and {longer} longer ones; more and larger rooms "
+            "and more clauses make them longer"
         )
     return f"{start}: those drawn belong to other splits; a larger room_size or more objects give more levels"
 
