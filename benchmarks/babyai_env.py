@@ -78,14 +78,17 @@ def measure(upstream: Any, level: str) -> tuple[float, float, float]:
     """Seconds of a step: Minigrid's alone, upstream's text, ours; turning and walking at random."""
     from textagent_gym.domains.babyai.commands import PRIMITIVE
     from textagent_gym.domains.babyai.construction import draw
-    from textagent_gym.sources import seed_bytes
 
     names = {action: text for text, action in PRIMITIVE.items()}
     grids, theirs, ours = [], [], []
     for index in range(SEEDS):
         actions = np.random.default_rng(index).choice(3, size=STEPS, p=[0.25, 0.25, 0.5])
-        spec = LevelSpec(level=level)
-        alone, under = (draw(spec, seed_bytes(level, index)) for _ in range(2))
+        env = gymnasium.make(
+            f"textagent/BabyAI-{level}-v0", max_turns=10**9, text_format="agentgym", infos=("admissible_actions",)
+        ).unwrapped
+        env.reset(options={"task_index": index})
+        seed = env.tasks.seed("train", index)
+        alone, under = (draw(LevelSpec(level=level), seed) for _ in range(2))
         text = object.__new__(upstream)
         text.env = under
 
@@ -96,11 +99,6 @@ def measure(upstream: Any, level: str) -> tuple[float, float, float]:
         def play_text(env: Any = under, text: Any = text, actions: Any = actions) -> None:
             for action in actions:
                 text.postprocess_obs(env.step(int(action))[0])
-
-        env = gymnasium.make(
-            f"textagent/BabyAI-{level}-v0", max_turns=10**9, text_format="agentgym", infos=("admissible_actions",)
-        ).unwrapped
-        env.reset(options={"task_index": index})
 
         def play_ours(env: Any = env, actions: Any = actions) -> None:
             for action in actions:

@@ -106,7 +106,7 @@ def _babyai(name: str, tasks: int = 100, **kwargs: Any) -> Part:
     return Part(name=name, env=f"{NAMESPACE}/BabyAI-v0", kwargs=kwargs, tasks=tasks)
 
 
-def _babyai_level(level: str, max_turns: int | str | None = None, tasks: int = 20) -> Part:
+def _babyai_level(level: str, max_turns: int | str, tasks: int) -> Part:
     """One of Minigrid's levels."""
     return Part(name=level, env=f"{NAMESPACE}/BabyAI-{level}-v0", max_turns=max_turns, tasks=tasks)
 

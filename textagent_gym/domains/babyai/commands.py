@@ -40,7 +40,7 @@ class Named:
     Attributes:
         name: name in commands, such as `red ball 1` or `grey closed door 2`.
         thing: number of the thing.
-        seen: where it is.
+        seen: cell in which it is seen.
     """
 
     name: str
@@ -124,19 +124,19 @@ def admissible(state: State, size: int | None) -> dict[str, tuple[int, ...]]:
         state: moment of the episode.
         size: width and depth of the view; `None` for the primitive set.
     """
-    found: dict[str, tuple[int, ...]] = {
+    commands: dict[str, tuple[int, ...]] = {
         text: (action,) for text, action in PRIMITIVE.items() if not _refusal(state, action)
     }
     if size is None:
-        return found
+        return commands
     seen = view(state, size)
     walks = _walks(state, seen)
     for each in named_things(state, seen):
         for verb in ("go to", "pick up", "go through", "toggle and go through"):
             command = _walk(state, verb, each, walks)
             if command.actions:
-                found[f"{verb} {each.name}"] = command.actions
-    return found
+                commands[f"{verb} {each.name}"] = command.actions
+    return commands
 
 
 def _refusal(state: State, action: int) -> str:

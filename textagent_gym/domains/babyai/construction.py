@@ -125,8 +125,8 @@ def draw_with(spec: LevelSpec | GridSpec, bits: np.random.BitGenerator) -> RoomG
             minigrid.register_minigrid_envs()
         registered = gymnasium.spec(LEVELS[spec.level])
         assert isinstance(registered.entry_point, str)
-        made = load_env_creator(registered.entry_point)
-        level = _silent(made)(agent_view_size=spec.view_size, **registered.kwargs)
+        level_class = load_env_creator(registered.entry_point)
+        level = _silent(level_class)(agent_view_size=spec.view_size, **registered.kwargs)
     level._np_random = _CountingGenerator(bits)
     level.reset()
     return level
@@ -152,25 +152,25 @@ def _silent(level: Any) -> Any:
 def world_of(level: RoomGridLevel) -> World:
     """What a level of Minigrid is, as plain data."""
     width, height = level.grid.width, level.grid.height
-    found: list[WorldObj] = []
+    things: list[WorldObj] = []
 
     def number(thing: WorldObj | None) -> int:
         if thing is None:
             return EMPTY
         if thing.type == "wall":
             return WALL
-        for index, each in enumerate(found):
+        for index, each in enumerate(things):
             if each is thing:
                 return index
-        found.append(thing)
-        return len(found) - 1
+        things.append(thing)
+        return len(things) - 1
 
     cells = tuple(number(thing) for thing in level.grid.grid)
     carrying = NOWHERE if level.carrying is None else number(level.carrying)
-    for thing in found:  # It grows: what is in a box comes after it.
+    for thing in things:  # It grows: what is in a box comes after it.
         if thing.contains is not None:
             number(thing.contains)
-    known = [NOWHERE] * len(found)
+    known = [NOWHERE] * len(things)
     instruction = _instruction(level.instrs, number, known, width, [0])
     for cell, index in enumerate(cells):
         if index >= 0:
@@ -181,9 +181,9 @@ def world_of(level: RoomGridLevel) -> World:
         instruction=instruction,
         width=width,
         height=height,
-        things=tuple(Thing(each.type, each.color, number(each.contains)) for each in found),
+        things=tuple(Thing(each.type, each.color, number(each.contains)) for each in things),
         cells=cells,
-        doors=tuple(_door(each) for each in found),
+        doors=tuple(_door(each) for each in things),
         known=tuple(known),
         agent=y * width + x,
         direction=int(level.agent_dir),
@@ -200,7 +200,7 @@ def _door(thing: WorldObj) -> int:
 
 def _instruction(what: Any, number: Any, known: list[int], width: int, counter: list[int]) -> Instruction:
     """An instruction as data; notes in `known` where the verifier looks for its things."""
-    own, counter[0] = counter[0], counter[0] + 1
+    index, counter[0] = counter[0], counter[0] + 1
     if isinstance(what, ActionInstr):
         kinds = {GoToInstr: "goto", OpenInstr: "open", PickupInstr: "pickup", PutNextInstr: "putnext"}
         descriptions = [getattr(what, name) for name in ("desc", "desc_move", "desc_fixed") if hasattr(what, name)]
@@ -209,8 +209,8 @@ def _instruction(what: Any, number: Any, known: list[int], width: int, counter: 
                 known[number(thing)] = int(y) * width + int(x)
         sets = [tuple(number(thing) for thing in each.obj_set) for each in descriptions]
         kind: Any = kinds[type(what)]
-        return Clause(kind, own, *sets, strict=getattr(what, "strict", False))
+        return Clause(kind, index, sets[0], sets[1] if len(sets) > 1 else (), getattr(what, "strict", False))
     first, second = (_instruction(each, number, known, width, counter) for each in (what.instr_a, what.instr_b))
     if isinstance(what, AfterInstr):
-        return Sequence("after", own, second, first, what.strict)
-    return Sequence("and" if isinstance(what, AndInstr) else "before", own, first, second, what.strict)
+        return Sequence("after", index, second, first, what.strict)
+    return Sequence("and" if isinstance(what, AndInstr) else "before", index, first, second, what.strict)

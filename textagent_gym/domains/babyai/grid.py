@@ -295,8 +295,8 @@ def view(state: State, size: int) -> list[Seen]:
     contents = [WALL if cell == NOWHERE else cells[cell] for cell, _, _ in square]
     clear = [thing == EMPTY or (thing >= 0 and (not is_door[thing] or doors[thing] == OPEN)) for thing in contents]
     visible = [False] * len(square)
-    own = size * (size - 1) + size // 2
-    visible[own] = True
+    agent_cell = size * (size - 1) + size // 2
+    visible[agent_cell] = True
     start = size * (size - 1)
     while start >= 0:
         above = start - size
@@ -311,7 +311,7 @@ def view(state: State, size: int) -> list[Seen]:
                 if above >= 0:
                     visible[here - size] = visible[here - size - 1] = True
         start = above
-    visible[own] = False
+    visible[agent_cell] = False
     return [
         Seen(right, ahead, cell, thing)
         for (cell, right, ahead), thing, seen in zip(square, contents, visible, strict=True)
@@ -324,11 +324,11 @@ def _square(width: int, height: int, size: int, agent: int, direction: int) -> t
     """Cell, steps to the right and steps ahead of each cell in view, the farthest row first."""
     y, x = divmod(agent, width)
     ahead_x, ahead_y = ((1, 0), (0, 1), (-1, 0), (0, -1))[direction]
-    found = []
+    square = []
     for ahead in range(size - 1, -1, -1):
         for right in range(-(size // 2), size // 2 + 1):
             column = x + ahead * ahead_x - right * ahead_y
             row = y + ahead * ahead_y + right * ahead_x
             inside = 0 <= column < width and 0 <= row < height
-            found.append((row * width + column if inside else NOWHERE, right, ahead))
-    return tuple(found)
+            square.append((row * width + column if inside else NOWHERE, right, ahead))
+    return tuple(square)
