@@ -39,7 +39,9 @@ from textagent_gym.domains.swe.mutants.mutations import KINDS, Mutation, mutatio
 
 ROOT = Path(__file__).parents[1]
 TEXTAGENT = "textagent_gym"
-ALFWORLD, TEXTCRAFT, TEXTWORLD = (f"{TEXTAGENT}/domains/{name}" for name in ("alfworld", "textcraft", "textworld"))
+ALFWORLD, BABYAI, TEXTCRAFT, TEXTWORLD = (
+    f"{TEXTAGENT}/domains/{name}" for name in ("alfworld", "babyai", "textcraft", "textworld")
+)
 DRAWN_KINDS = tuple(kind for kind in KINDS if kind not in ("string", "function", "handler", "arguments"))
 """Left out: texts, which tests need not repeat, and changes that any call of the function notices."""
 LINES_PER_MUTANT, FEWEST_PER_FILE = 50, 3
@@ -109,6 +111,10 @@ AREAS = {
     "alfworld plans": Area(
         (f"{ALFWORLD}/planner.py",),
         ("tests/domains/alfworld/test_plain_search.py", "tests/domains/alfworld/test_planner.py"),
+    ),
+    "babyai": Area(
+        tuple(f"{BABYAI}/{name}.py" for name in ("grid", "planner", "commands", "texts")),
+        tuple(f"tests/domains/babyai/test_{name}.py" for name in ("grid", "planner", "env", "texts")),
     ),
     "textcraft": Area(
         tuple(f"{TEXTCRAFT}/{name}.py" for name in ("engine", "planner", "generator", "minecraft")),

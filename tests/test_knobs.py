@@ -158,6 +158,7 @@ def test_an_axis_is_offered_only_where_the_value_asked_for_is_the_value_measured
     assert offered == {
         *((name, "solution_length") for name in ("CustomSpec", "RoomSpec")),
         *(("GraphSpec", axis) for axis in AXES),
+        *(("GridSpec", axis) for axis in ("state_size", "solution_length")),
     }
     assert all(each.axis == each.name for options in DECLARED for each in options.knobs() if each.name in AXES)
     for name, length in (("TextWorld-v0", 5), ("ALFWorld-v0", 7)):
@@ -166,8 +167,11 @@ def test_an_axis_is_offered_only_where_the_value_asked_for_is_the_value_measured
     graph = gymnasium.make("textagent/TextCraft-v0", state_size=7, action_size=15, solution_length=5)
     measured = graph.reset(options={"task_index": 0})[1]["complexity"]
     assert (measured.state_size, measured.action_size, measured.solution_length) == (7, 15, 5)
+    level = gymnasium.make("textagent/BabyAI-v0", state_size=5, solution_length=3)
+    measured = level.reset(options={"task_index": 0})[1]["complexity"]
+    assert (measured.state_size, measured.solution_length) == (5, 3)
     for registration in REGISTRATIONS:
-        if registration.id != "textagent/TextCraft-v0":
+        if registration.id not in ("textagent/TextCraft-v0", "textagent/BabyAI-v0"):
             with pytest.raises(InvalidOptionError, match="It is measured there"):
                 gymnasium.make(registration.id, state_size=4)
 

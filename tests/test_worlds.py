@@ -24,6 +24,7 @@ PLAYED: dict[str, dict[str, Any]] = {
     "textagent/TextWorldTreasureHunter-v0": {"level": 3},
     "textagent/ALFWorld-v0": {"receptacles": 6, "objects": 8},
     "textagent/TextCraft-v0": {"depth": 2, "recipes": 4, "branching": (1, 2)},
+    "textagent/BabyAI-v0": {"objects": 4},
     "lights/Lights-v0": {},
 }
 

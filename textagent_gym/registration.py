@@ -21,6 +21,7 @@ ENTRY_POINT_GROUP = "textagent_gym.envs"
 _TEXTWORLD = "textagent_gym.domains.textworld.env:TextWorldEnv"
 _ALFWORLD = "textagent_gym.domains.alfworld.env"
 _TEXTCRAFT = "textagent_gym.domains.textcraft.env"
+_BABYAI = "textagent_gym.domains.babyai.env"
 _INSTANCES = "textagent_gym.domains.swe.rows.env:SWEInstancesEnv"
 
 
@@ -167,6 +168,40 @@ TEXTCRAFT_MINECRAFT = World(
     local_options=("data",),
 )
 
+BABYAI_LEVELS = (
+    "GoToRedBallGrey", "GoToRedBall", "GoToRedBallNoDists", "GoToObjS6", "GoToLocalS8N7", "GoToObjMazeS7",
+    "GoToImpUnlock", "GoToSeqS5R2", "GoToRedBlueBall", "GoToDoor", "GoToObjDoor", "Open", "OpenRedDoor", "OpenDoorLoc",
+    "OpenRedBlueDoorsDebug", "OpenDoorsOrderN4Debug", "Pickup", "UnblockPickup", "PickupLoc", "PickupDistDebug",
+    "PickupAbove", "PutNextLocalS6N4", "PutNextS7N4Carrying", "Unlock", "UnlockLocalDist", "KeyInBox",
+    "UnlockPickupDist", "BlockedUnlockPickup", "UnlockToUnlock", "ActionObjDoor", "FindObjS7", "KeyCorridorS6R3",
+    "OneRoomS20", "MoveTwoAcrossS8N9", "SynthS5R2", "SynthLoc", "SynthSeq", "MiniBossLevel", "BossLevel",
+    "BossLevelNoUnlock",
+)  # fmt: skip
+"""AgentGym's forty levels of BabyAI, in its order."""
+
+BABYAI = World(
+    "BabyAI",
+    (
+        Registration(
+            f"{NAMESPACE}/BabyAI-v0",
+            f"{_BABYAI}:BabyAIGridEnv",
+            "BabyAI with rooms, objects and clauses in any number: follow an instruction by what is seen",
+        ),
+        *(
+            Registration(
+                f"{NAMESPACE}/BabyAI-{level}-v0",
+                f"{_BABYAI}:BabyAILevelEnv",
+                f"BabyAI's level {level}, as Minigrid draws it",
+                {"level": level},
+            )
+            for level in BABYAI_LEVELS
+        ),
+    ),
+    packages=("minigrid",),
+    extra="babyai",
+    modules=("minigrid",),
+)
+
 SWE = World(
     "SWE",
     (
@@ -208,7 +243,7 @@ SWE_ROWS = World(
     nondeterministic=True,
 )
 
-WORLDS = (TEXTWORLD, ALFWORLD, TEXTCRAFT, TEXTCRAFT_MINECRAFT, SWE, SWE_ROWS)
+WORLDS = (TEXTWORLD, ALFWORLD, TEXTCRAFT, TEXTCRAFT_MINECRAFT, BABYAI, SWE, SWE_ROWS)
 """Every world of the suite."""
 
 REGISTRATIONS: tuple[Registration, ...] = tuple(registration for world in WORLDS for registration in world.ids)

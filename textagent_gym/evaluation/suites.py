@@ -19,7 +19,7 @@ import gymnasium
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import SEEDS, base_of
-from textagent_gym.registration import NAMESPACE, register_all
+from textagent_gym.registration import BABYAI_LEVELS, NAMESPACE, register_all
 from textagent_gym.sources import seed_bytes
 
 
@@ -105,6 +105,16 @@ def _textcraft(name: str, tasks: int = 100, **kwargs: Any) -> Part:
 def _minecraft(name: str, max_turns: int | str) -> Part:
     """All goals of Minecraft's recipes that are held out."""
     return Part(name=name, env=f"{NAMESPACE}/TextCraft-minecraft-v0", max_turns=max_turns, tasks=137)
+
+
+def _babyai(name: str, tasks: int = 100, **kwargs: Any) -> Part:
+    """Levels of any size."""
+    return Part(name=name, env=f"{NAMESPACE}/BabyAI-v0", kwargs=kwargs, tasks=tasks)
+
+
+def _babyai_level(level: str, max_turns: int | str, tasks: int) -> Part:
+    """One of Minigrid's levels."""
+    return Part(name=level, env=f"{NAMESPACE}/BabyAI-{level}-v0", max_turns=max_turns, tasks=tasks)
 
 
 def _swe(name: str, tasks: int, **kwargs: Any) -> Part:
@@ -251,6 +261,35 @@ _ALL = (
             _textcraft("length-30", depth=4, recipes=30, solution_length=30),
             _textcraft("counts", depth=4, recipes=30, counts=(1, 4), yields=(1, 4), solution_length=40),
         ),
+    ),
+    Suite(
+        name="babyai-quick-v1",
+        summary="twenty levels of BabyAI with two rooms",
+        parts=(_babyai("r1-c2", tasks=20),),
+    ),
+    Suite(
+        name="babyai-core-v1",
+        summary="BabyAI: one room, four rooms, and a sequence in four rooms",
+        parts=(
+            _babyai("one-room", columns=1, room_size=8),
+            _babyai("four-rooms", rows=2, objects=12),
+            _babyai("sequence", rows=2, objects=12, clauses=2, kinds=("goto", "pickup", "open")),
+        ),
+    ),
+    Suite(
+        name="babyai-agentgym-v1",
+        summary="AgentGym's forty levels of BabyAI with the turn limit of AgentGym-RL: 20",
+        parts=tuple(_babyai_level(level, 20, tasks=3) for level in BABYAI_LEVELS),
+    ),
+    Suite(
+        name="babyai-state-size-v1",
+        summary="BabyAI with 4, 8 and 16 objects, all else equal",
+        parts=tuple(_babyai(f"objects-{count}", objects=count, room_size=8, solution_length=4) for count in (4, 8, 16)),
+    ),
+    Suite(
+        name="babyai-solution-length-v1",
+        summary="BabyAI with shortest solutions of 2, 4 and 8 actions, all else equal",
+        parts=tuple(_babyai(f"length-{n}", rows=2, objects=8, solution_length=n) for n in (2, 4, 8)),
     ),
     Suite(
         name="swe-core-v1",

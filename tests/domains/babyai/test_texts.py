@@ -1,0 +1,90 @@
+"""Observations in three formats; AgentGym's are compared with its own code where that is."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.babyai_env import upstream_class
+from tests.domains.babyai.minigrid_levels import begin, play_beside, seen_by_minigrid
+from textagent_gym.domains.babyai.commands import admissible, named_things
+from textagent_gym.domains.babyai.grid import view
+from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
+from textagent_gym.domains.babyai.texts import describe
+
+PLACE = re.compile(r"(\w+(?: \w+)? \w+ \d+), (?:(\d+) ahead)? ?(?:(\d+) (left|right))?")
+
+
+def test_the_concise_format_tells_everything_that_is_seen() -> None:
+    spec = GridSpec(rows=2, columns=2, objects=14)
+    for seed in range(4):
+        level, state = begin(spec, seed)
+        for _ in play_beside(level, state, random.Random(seed), 40):
+            seen = {place: cell for place, cell in seen_by_minigrid(level).items() if cell[0] not in ("wall", "empty")}
+            told = {}
+            for name, ahead, side, hand in PLACE.findall(describe(state, 7, "concise")):
+                words = name.split()
+                told[int(side or 0) * (-1 if hand == "left" else 1), int(ahead or 0)] = (words[-2], words[0])
+            assert told == {place: (kind, color) for place, (kind, color, _) in seen.items()}
+
+
+def test_names_are_numbered_from_the_nearest_and_each_is_its_own() -> None:
+    for seed in range(5):
+        _, state = begin(LevelSpec(level="SynthLoc"), seed)
+        named = named_things(state, view(state, 7))
+        assert len({each.name for each in named}) == len(named)
+        distances = [abs(each.seen.right) + each.seen.ahead for each in named]
+        assert distances == sorted(distances)
+
+
+def test_balrogs_format_in_a_room_known_by_heart() -> None:
+    _, state = begin(GridSpec(columns=1, room_size=6, objects=1, kinds=("pickup",)), 1)
+    room = state.copy()
+    room.cells = [-2 if x in (0, 5) or y in (0, 5) else -1 for y in range(6) for x in range(6)]
+    room.cells[2 * 6 + 3] = 0
+    room.places = [2 * 6 + 3]
+    room.agent, room.direction = 3 * 6 + 2, 3  # Second column, third row, looking up.
+    thing = room.world.things[0]
+    assert describe(room, 7, "balrog").splitlines() == [
+        "a wall 3 steps forward",
+        "a wall 2 steps left",
+        "a wall 3 steps right",
+        f"a {thing.color} {thing.kind} 1 step right and 1 step forward",
+    ]
+    assert describe(room, 7, "concise") == (
+        f"You see: {thing.color} {thing.kind} 1, 1 ahead 1 right. Wall 3 ahead. You carry: nothing."
+    )
+    assert describe(room, 7, "agentgym") == (
+        "In front of you in this room, you can see several objects: "
+        f"There is a {thing.color} {thing.kind} 1 1 steps in front of you and 1 steps to your right.  "
+        "The room has walls around you. You are facing a wall 3 steps away. You are not carrying anything."
+    )
+
+
+def test_walks_end_where_they_say() -> None:
+    walked = 0
+    for seed in range(6):
+        _, state = begin(GridSpec(rows=2, columns=2, objects=10), seed)
+        for text, actions in admissible(state, 7).items():
+            if text.startswith("go to "):
+                target = next(each for each in named_things(state, view(state, 7)) if each.name == text[6:])
+                after = state.copy()
+                for action in actions:
+                    after.step(action)
+                assert after.front == target.seen.cell
+                walked += 1
+    assert walked > 10
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_sentences_are_agentgyms(level: str, upstream_folder: Path) -> None:
+    upstream = upstream_class(upstream_folder)
+    for seed in range(4):
+        env, state = begin(LevelSpec(level=level, actions="primitive"), seed)
+        theirs = object.__new__(upstream)
+        theirs.env = env
+        for _ in play_beside(env, state, random.Random(seed), 40):
+            assert describe(state, 7, "agentgym") == theirs.postprocess_obs(env.gen_obs())[0]
