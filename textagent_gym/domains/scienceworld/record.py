@@ -1,4 +1,4 @@
-"""Record gold paths into a file: `python -m textagent_gym.domains.scienceworld.record FILE --per-task 1`.
+"""Record gold paths into a file: `python -m textagent_gym.domains.scienceworld.record --file FILE --tasks 30`.
 
 It resumes: what the file holds is not computed again.
 """
@@ -13,26 +13,27 @@ from rich.progress import track
 
 from textagent_gym.domains.scienceworld.gold import compute
 from textagent_gym.domains.scienceworld.server import give, take
-from textagent_gym.domains.scienceworld.tasks import TASKS
+from textagent_gym.domains.scienceworld.tasks import SPLITS, ScienceWorldTasks
 from textagent_gym.errors import GenerationError
 
 
-def record(file: Path, per_task: int = 1) -> None:
-    """Record gold paths of the first variations of every task.
+def record(file: Path, tasks: int = 30) -> None:
+    """Record gold paths of the first tasks of every split.
 
     Args:
         file: file of JSON lines, which is appended to.
-        per_task: number of variations of each task.
+        tasks: number of tasks per split; the first 30 are one of each sort.
     """
     done = set()
     if file.exists():
         entries = map(json.loads, file.read_text(encoding="utf-8").splitlines())
         done = {(each["task"], each["variation"]) for each in entries}
+    source = ScienceWorldTasks()
     wanted = [
-        (task, variation)
-        for variation in range(per_task)
-        for task, counts in TASKS.items()
-        if variation < sum(counts) and (task, variation) not in done
+        address
+        for index in range(tasks)
+        for split in SPLITS
+        if index < source.size(split) and (address := source.world(source.task(split, index))) not in done
     ]
     server = take()
     try:
