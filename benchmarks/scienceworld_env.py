@@ -3,12 +3,14 @@
     python -m benchmarks.scienceworld_env --out episodes.jsonl
 
 In each task: a gold path, and a random walk of valid actions and nonsense that ends with a focus. After each action the
-text, the score, the end and the valid actions are compared. A stopped run resumes where it was.
+text, the score, the end and the valid actions are compared. A stopped run resumes where it was. The package's process
+gets the two options of Java without which it does not even agree with itself.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +26,7 @@ from rich.table import Table
 from scienceworld import ScienceWorldEnv as PackageEnv
 
 from textagent_gym.domains.scienceworld import ScienceWorldEnv, gold_path
+from textagent_gym.domains.scienceworld.server import DETERMINISTIC
 from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
 
 NONSENSE = (
@@ -63,6 +66,18 @@ class Comparison:
     theirs_seconds: float = 0.0
     ours_seconds: float = 0.0
     differences: list[str] | None = None
+
+
+def package() -> PackageEnv:
+    """The package's environment, made deterministic."""
+    before = os.environ.get("JAVA_TOOL_OPTIONS")
+    os.environ["JAVA_TOOL_OPTIONS"] = " ".join(DETERMINISTIC)
+    try:
+        return PackageEnv()
+    finally:
+        del os.environ["JAVA_TOOL_OPTIONS"]
+        if before is not None:
+            os.environ["JAVA_TOOL_OPTIONS"] = before
 
 
 def variation_of(task: str, rank: int) -> int:
@@ -170,7 +185,7 @@ def shares(env: ScienceWorldEnv) -> dict[str, float]:
 
 def main(config: Config) -> None:
     """Play what has not been played yet, and print what came of all."""
-    theirs, env = PackageEnv(), ScienceWorldEnv(max_turns=10**6)
+    theirs, env = package(), ScienceWorldEnv(max_turns=10**6)
     lines = config.out.read_text(encoding="utf-8").splitlines() if config.out.exists() else []
     done = {(each["task"], each["variation"], each["kind"]) for each in map(json.loads, lines)}
     jobs = [

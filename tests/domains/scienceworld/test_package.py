@@ -16,9 +16,9 @@ pytestmark = pytest.mark.usefixtures("simulator")
 
 @pytest.fixture(scope="module")
 def theirs(simulator: None) -> Iterator[Any]:
-    from scienceworld import ScienceWorldEnv as PackageEnv
+    from benchmarks.scienceworld_env import package
 
-    env = PackageEnv()
+    env = package()
     yield env
     env.close()
     env._gateway.java_process.wait(60)

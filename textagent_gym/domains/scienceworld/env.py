@@ -44,7 +44,7 @@ task tells you to focus on."""
 class ScienceWorldKwargs(TextEnvKwargs, total=False):
     """Keyword arguments of `ScienceWorldEnv`, for editors."""
 
-    task_types: str | Sequence[str]
+    task_types: str | Sequence[str] | None
     variations: int | None
     simplifications: str | Sequence[str] | None
 

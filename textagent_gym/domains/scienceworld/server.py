@@ -27,8 +27,11 @@ from textagent_gym.errors import TextAgentError, WorldBrokenError
 _START_SECONDS = 180.0  # It takes one; on a machine with ten times as much to do as it can, twenty.
 _CALL_SECONDS = 180  # The longest call, a gold path, takes two; on such a machine, fifty.
 _MOST_IDLE = 4  # Processes kept for the next episodes; each holds about 300 MB.
-_JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData")  # The last: no files that outlive the process.
-_MOST_CHARACTERS = 1000  # Of an action that is sent; the longest valid ones have about 150.
+DETERMINISTIC = ("-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2")
+"""Options of Java with which equal actions have equal results: the simulator goes through sets in the order of hashes
+that are random, which decides texts, temperatures and gold paths. With equal hashes, it is the order of insertion."""
+_JAVA_OPTIONS = (*DETERMINISTIC, "-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+_MOST_CHARACTERS = 1000  # Of an action that are sent; the longest valid ones have about 150.
 NOT_UNDERSTOOD = ("No known action matches that input.", "Unknown action.")
 """Beginnings of the simulator's answers to what is not a command."""
 logging.getLogger("py4j").addHandler(logging.NullHandler())  # What it says of a process that is gone, an error says.
@@ -109,10 +112,8 @@ class Server:
         self._call("load", task, variation, simplifications, gold)
 
     def step(self, action: str) -> str:
-        """Act; the observation. What is too long to be a command is not sent."""
-        if len(action) > _MOST_CHARACTERS:
-            return NOT_UNDERSTOOD[0]
-        return str(self._call("step", action.encode("utf-8", "replace").decode()))
+        """Act; the observation."""
+        return str(self._call("step", action[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()))
 
     def score(self) -> int:
         """Score, up to 100; -100 after a wrong focus."""

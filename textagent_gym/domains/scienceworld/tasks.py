@@ -65,7 +65,7 @@ _PREFIX = f"ScienceWorld/v{VERSION}"
 class ScienceWorldOptions(Options):
     """Which tasks are played, and how they are simplified."""
 
-    task_types: tuple[str, ...] = knob(tuple(TASKS), "names of the tasks", choices=TASKS)
+    task_types: tuple[str, ...] | None = knob(None, "names of the tasks; `None` for all 30", choices=TASKS)
     variations: int | None = knob(None, "variations of each task in a split, at most; `None` for all", low=1)
     simplifications: tuple[str, ...] | None = knob(
         None, "simplifications of the world", choices=SIMPLIFICATIONS, short=""
@@ -74,7 +74,7 @@ class ScienceWorldOptions(Options):
     def __post_init__(self) -> None:
         """See `Options`."""
         super().__post_init__()
-        electrical = [name for name in self.task_types if "power-component" in name or "conductivity" in name]
+        electrical = [name for name in self.task_types or TASKS if "power-component" in name or "conductivity" in name]
         if electrical and "noElectricalAction" in (self.simplifications or ()):
             raise InvalidOptionError(
                 'simplifications must not hold "noElectricalAction" where task_types hold tasks on electricity: '
@@ -106,7 +106,7 @@ class ScienceWorldTasks(ListedTasks[Task]):
         return name, int(variation)
 
     def _ids(self, split: str) -> tuple[str, ...]:
-        return _ids_of(self._start, split, self.options.task_types, self.options.variations)
+        return _ids_of(self._start, split, self.options.task_types or tuple(TASKS), self.options.variations)
 
     def _load(self, task_id: str, split: str, index: int) -> Task:
         _, name, variation = task_id.rsplit("/", 2)
