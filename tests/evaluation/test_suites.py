@@ -57,6 +57,9 @@ DIGESTS = {
     "textcraft-action-size-v1": "12bd530bafc56cc4",
     "textcraft-solution-length-v1": "34802ee1f841255e",
     "textcraft-harder-v1": "b766a87aa07c0861",
+    "scienceworld-quick-v1": "da70132746e6dbee",
+    "scienceworld-core-v1": "1fb7eee5534149d8",
+    "scienceworld-agentgym-v1": "799ad08ab25b0446",
     "swe-core-v1": "a4d0f0576dd2135d",
 }
 """Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""

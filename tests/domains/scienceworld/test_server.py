@@ -16,7 +16,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from textagent_gym.core import TextEnv
-from textagent_gym.domains.scienceworld import gold, server
+from textagent_gym.domains.scienceworld import ScienceWorldEnv, gold, server
 from textagent_gym.domains.scienceworld.server import Server, give, stop_idle, take
 from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
 from textagent_gym.errors import WorldBrokenError
@@ -47,8 +47,12 @@ def ends(pid: int) -> bool:
 
 
 def test_a_recorded_gold_path_solves_its_task_for_a_return_of_one() -> None:
-    env = make(reward_density="dense")
-    env.reset(options={"task_index": 0})
+    (name, variation), path = min(gold._recorded().items(), key=lambda entry: len(entry[1].actions))
+    env = gymnasium.make("textagent/ScienceWorld-v0", reward_density="dense").unwrapped
+    assert isinstance(env, ScienceWorldEnv)
+    tasks = env.tasks
+    split = next(s for s in SPLITS if f"{tasks._start}/{s}/{name}/{variation}" in tasks._ids(s))
+    env.reset(options={"task": f"{tasks._start}/{split}/{name}/{variation}"})
     expert = env.expert()
     rewards, terminated, info = [], False, {}
     while not terminated:
@@ -59,7 +63,7 @@ def test_a_recorded_gold_path_solves_its_task_for_a_return_of_one() -> None:
     assert info["success"]
     assert sum(rewards) == 1.0
     assert sum(reward > 0 for reward in rewards) > 1
-    assert len(rewards) == env.task.complexity.solution_length
+    assert len(rewards) == len(path.actions) == env.task.complexity.solution_length
     env.close()
 
 

@@ -1,6 +1,6 @@
 """ScienceWorld: experiments of a primary school, in text.
 
-What others may use: the environment, what can be asked of it, the source of its tasks, and the simulator.
+What others may use: the environment, its options, the source of its tasks, and the simulator.
 """
 
 from textagent_gym.domains.scienceworld.env import ScienceWorldEnv
