@@ -8,7 +8,7 @@ import pytest
 
 from textagent_gym.domains.scienceworld.server import Server
 
-pytestmark = pytest.mark.usefixtures("simulator")
+pytestmark = [pytest.mark.usefixtures("simulator"), pytest.mark.slow]
 
 
 def played(simulator: Server, task: str, variation: int, steps: int) -> list[object]:

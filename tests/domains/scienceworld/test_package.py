@@ -11,7 +11,7 @@ import pytest
 from textagent_gym.domains.scienceworld import ScienceWorldEnv, Server, gold_path
 from textagent_gym.domains.scienceworld.tasks import TASKS
 
-pytestmark = pytest.mark.usefixtures("simulator")
+pytestmark = [pytest.mark.usefixtures("simulator"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,6 @@ def test_the_package_says_the_same(theirs: Any, task: str, kind: str) -> None:
     assert differences(theirs, task, kind) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("task", list(TASKS))
 def test_the_package_says_the_same_on_random_walks_of_every_task(theirs: Any, task: str) -> None:
     assert differences(theirs, task, "walk") == []

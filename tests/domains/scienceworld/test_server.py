@@ -171,7 +171,10 @@ if "exit" not in sys.argv:
 """
 
 
-@pytest.mark.parametrize("end", ["exit", "terminate", "kill", "interrupt", "kill fork"])
+_SLOW_ENDS = [pytest.param(end, marks=pytest.mark.slow) for end in ("exit", "terminate", "interrupt", "kill fork")]
+
+
+@pytest.mark.parametrize("end", ["kill", *_SLOW_ENDS])
 def test_no_process_outlives_the_one_that_started_it(end: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _PLAYS, *end.split()], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
