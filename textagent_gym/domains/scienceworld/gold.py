@@ -1,7 +1,7 @@
 """Gold paths: sequences of actions that solve a task, as the simulator computes them.
 
-The simulator draws at random while it computes one, and draws otherwise next time. So a path is recorded once: those in
-`gold_paths.jsonl` come with the package, any other one is computed when it is first asked for and kept in the cache.
+Computing one takes a second or more, and draws at random. So a path is recorded once: those in `gold_paths.jsonl` come
+with the package, any other one is computed when it is first asked for and kept in the cache.
 """
 
 from __future__ import annotations
