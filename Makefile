@@ -38,13 +38,15 @@ install: $(INSTALLED)
 
 # torch first: it decides which build of it everything else is resolved against. Fast Downward, which the tests compare
 # shortest solutions with, lies apart: its translator and TextWorld's have the same name. TextWorld's own Fast Downward
-# is built on the spot and calls `python`, hence the path.
+# is built on the spot and calls `python`, hence the path. Java, for ScienceWorld, is installed where it is allowed; without
+# it, its tests are skipped.
 $(INSTALLED): pyproject.toml
 	@echo "Setting up $(VENV) (a few minutes the first time) ..."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check "torch==2.13.0"
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check -e ".[all,dev]"
 	$(BIN)/pip install --quiet --disable-pip-version-check --target $(VENV)/fast-downward "up-fast-downward==1.0.0"
+	@command -v java >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || bash -e .ci/java
 	@touch $@
 
 # vLLM for a CPU. The index has CUDA builds of torch's companions only, which cannot be loaded beside torch's CPU build.

@@ -22,6 +22,7 @@ _TEXTWORLD = "textagent_gym.domains.textworld.env:TextWorldEnv"
 _ALFWORLD = "textagent_gym.domains.alfworld.env"
 _TEXTCRAFT = "textagent_gym.domains.textcraft.env"
 _BABYAI = "textagent_gym.domains.babyai.env"
+_SCIENCEWORLD = "textagent_gym.domains.scienceworld.env:ScienceWorldEnv"
 _INSTANCES = "textagent_gym.domains.swe.rows.env:SWEInstancesEnv"
 
 
@@ -202,6 +203,59 @@ BABYAI = World(
     modules=("minigrid",),
 )
 
+_SCIENCEWORLD_TASKS = (
+    "boil",
+    "melt",
+    "freeze",
+    "change-the-state-of-matter-of",
+    "use-thermometer",
+    "measure-melting-point-known-substance",
+    "measure-melting-point-unknown-substance",
+    "power-component",
+    "power-component-renewable-vs-nonrenewable-energy",
+    "test-conductivity",
+    "test-conductivity-of-unknown-substances",
+    "find-living-thing",
+    "find-non-living-thing",
+    "find-plant",
+    "find-animal",
+    "grow-plant",
+    "grow-fruit",
+    "chemistry-mix",
+    "chemistry-mix-paint-secondary-color",
+    "chemistry-mix-paint-tertiary-color",
+    "lifespan-longest-lived",
+    "lifespan-shortest-lived",
+    "lifespan-longest-lived-then-shortest-lived",
+    "identify-life-stages-1",
+    "identify-life-stages-2",
+    "inclined-plane-determine-angle",
+    "inclined-plane-friction-named-surfaces",
+    "inclined-plane-friction-unnamed-surfaces",
+    "mendelian-genetics-known-plant",
+    "mendelian-genetics-unknown-plant",
+)
+
+SCIENCEWORLD = World(
+    "ScienceWorld",
+    (
+        Registration(f"{NAMESPACE}/ScienceWorld-v0", _SCIENCEWORLD, "ScienceWorld: 30 tasks of primary school science"),
+        *(
+            Registration(
+                f"{NAMESPACE}/ScienceWorld-{name}-v0",
+                _SCIENCEWORLD,
+                f"ScienceWorld's task {name}",
+                {"task_types": (name,)},
+            )
+            for name in _SCIENCEWORLD_TASKS
+        ),
+    ),
+    packages=("scienceworld",),
+    extra="scienceworld",
+    modules=("scienceworld", "py4j"),
+    cache=("scienceworld",),
+)
+
 SWE = World(
     "SWE",
     (
@@ -243,7 +297,7 @@ SWE_ROWS = World(
     nondeterministic=True,
 )
 
-WORLDS = (TEXTWORLD, ALFWORLD, TEXTCRAFT, TEXTCRAFT_MINECRAFT, BABYAI, SWE, SWE_ROWS)
+WORLDS = (TEXTWORLD, ALFWORLD, TEXTCRAFT, TEXTCRAFT_MINECRAFT, BABYAI, SCIENCEWORLD, SWE, SWE_ROWS)
 """Every world of the suite."""
 
 REGISTRATIONS: tuple[Registration, ...] = tuple(registration for world in WORLDS for registration in world.ids)

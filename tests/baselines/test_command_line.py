@@ -142,7 +142,7 @@ def test_a_recipe_of_ours_is_a_configuration_that_its_environment_accepts(recipe
 
 def test_every_method_has_a_recipe_for_every_world() -> None:
     methods = {"ppo", "grpo", "rloo", "reinforce_pp", "sft"}
-    for world in ("textworld", "alfworld", "textcraft", "babyai", "swe"):
+    for world in ("textworld", "alfworld", "textcraft", "babyai", "scienceworld", "swe"):
         assert {path.stem for path in (RECIPES / world).glob("*.yaml")} >= methods
         settings = [yaml.safe_load((RECIPES / world / f"{method}.yaml").read_text()) for method in methods - {"sft"}]
         assert all(each["set"] == settings[0]["set"] for each in settings)

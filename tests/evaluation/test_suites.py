@@ -57,6 +57,14 @@ DIGESTS = {
     "textcraft-action-size-v1": "aead1855fd4823f8",
     "textcraft-solution-length-v1": "24a780cf1d52912b",
     "textcraft-harder-v1": "b4faa2044b4ac996",
+    "babyai-quick-v1": "81ff91584554ea04",
+    "babyai-core-v1": "e04fd4aacbcbe3bb",
+    "babyai-agentgym-v1": "300825cd4ab71d7a",
+    "babyai-state-size-v1": "98bf51dab2189ba5",
+    "babyai-solution-length-v1": "4a35d0930a6d5a5f",
+    "scienceworld-quick-v1": "b40a6e2a1e998610",
+    "scienceworld-core-v1": "3ffe3fed0d51467f",
+    "scienceworld-agentgym-v1": "2ec3db98225b1f48",
     "swe-core-v1": "da63341feb01164a",
 }
 """Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""

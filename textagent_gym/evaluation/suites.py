@@ -117,6 +117,11 @@ def _babyai_level(level: str, max_turns: int | str, tasks: int) -> Part:
     return Part(name=level, env=f"{NAMESPACE}/BabyAI-{level}-v0", max_turns=max_turns, tasks=tasks)
 
 
+def _scienceworld(name: str, max_turns: int, tasks: int, **kwargs: Any) -> Part:
+    """Tasks of ScienceWorld's test split, of all sorts in turn."""
+    return Part(name=name, env=f"{NAMESPACE}/ScienceWorld-v0", kwargs=kwargs, max_turns=max_turns, tasks=tasks)
+
+
 def _swe(name: str, tasks: int, **kwargs: Any) -> Part:
     """Packages to repair, with functions to call."""
     settings = {"packages": _PACKAGES, "tools": "edit", **kwargs}
@@ -127,6 +132,17 @@ _PACKAGES = [
     *("measures", "boltons", "cachetools", "inflection", "networkx", "schema"),
     *("sqlparse", "tabulate", "tinydb", "toolz", "voluptuous", "webcolors"),
 ]
+_SHORT_SCIENCE = [
+    *("boil", "melt", "freeze", "change-the-state-of-matter-of", "use-thermometer"),
+    *("measure-melting-point-known-substance", "measure-melting-point-unknown-substance"),
+    *("power-component", "power-component-renewable-vs-nonrenewable-energy"),
+    *("test-conductivity", "test-conductivity-of-unknown-substances"),
+    *("find-living-thing", "find-non-living-thing", "find-plant", "find-animal"),
+    *("chemistry-mix", "chemistry-mix-paint-secondary-color", "chemistry-mix-paint-tertiary-color"),
+    *("lifespan-longest-lived", "lifespan-shortest-lived", "lifespan-longest-lived-then-shortest-lived"),
+    *("identify-life-stages-1", "identify-life-stages-2"),
+]
+"""Tasks that AgentGym serves: all but growing, inclined planes and genetics."""
 _COOKING = {"recipe": 3, "take": 3, "open": True, "cook": True, "cut": True}
 
 _ALL = (
@@ -290,6 +306,21 @@ _ALL = (
         name="babyai-solution-length-v1",
         summary="BabyAI with shortest solutions of 2, 4 and 8 actions, all else equal",
         parts=tuple(_babyai(f"length-{n}", rows=2, objects=8, solution_length=n) for n in (2, 4, 8)),
+    ),
+    Suite(
+        name="scienceworld-quick-v1",
+        summary="one variation of each task of ScienceWorld",
+        parts=(_scienceworld("tasks", 200, 30),),
+    ),
+    Suite(
+        name="scienceworld-core-v1",
+        summary="ScienceWorld: ten variations of each task of the test split, or as many as there are",
+        parts=(_scienceworld("tasks", 200, 271, variations=10),),
+    ),
+    Suite(
+        name="scienceworld-agentgym-v1",
+        summary="ScienceWorld with AgentGym-RL's turn limits: 20 in its paper, 30 in training; the tasks it serves",
+        parts=tuple(_scienceworld(f"turns-{n}", n, 201, task_types=_SHORT_SCIENCE, variations=10) for n in (20, 30)),
     ),
     Suite(
         name="swe-core-v1",

@@ -1,0 +1,128 @@
+"""ScienceWorld's tasks and gold paths, without a simulator."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+from textagent_gym.domains.scienceworld import ScienceWorldOptions, ScienceWorldTasks, gold, server
+from textagent_gym.domains.scienceworld.gold import GoldPath, compute, gold_path
+from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
+from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError
+from textagent_gym.registration import SCIENCEWORLD
+
+
+def test_every_variation_is_in_one_split_and_the_first_of_a_split_are_of_all_sorts() -> None:
+    source = ScienceWorldTasks()
+    addresses = [source.world(source.task(split, i)) for split in SPLITS for i in range(source.size(split))]
+    assert len(addresses) == len(set(addresses)) == 7207
+    assert Counter(name for name, _ in addresses) == {name: sum(counts) for name, counts in TASKS.items()}
+    assert all(set(range(sum(TASKS[name]))) == {v for n, v in addresses if n == name} for name in TASKS)
+    for split in SPLITS:
+        assert {source.task(split, i).task_type for i in range(30)} == set(TASKS)
+    assert [source.size(split) for split in SPLITS] == [3592, 1796, 1819]
+
+
+def test_an_id_leads_to_its_task_and_names_the_simplifications() -> None:
+    source = ScienceWorldTasks(
+        ScienceWorldOptions(task_types="melt", variations=2, simplifications=("openDoors", "easy"))
+    )
+    assert [source.size(split) for split in SPLITS] == [2, 2, 2]
+    task = source.task("test", 1)
+    assert task.id == "ScienceWorld/v1.2.3-openDoors+easy/test/melt/22"
+    assert source.find(task.id) == task
+    assert source.simplifications == "openDoors,easy"
+    with pytest.raises(UnknownTaskError, match=r"such as ScienceWorld/v1\.2\.3/train/boil/0"):
+        ScienceWorldTasks().find(task.id)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"task_types": "boiling"}, "Did you mean 'boil'"),
+        ({"variations": 0}, "variations must be"),
+        ({"simplifications": "openDoor"}, "Did you mean 'openDoors'"),
+        ({"simplifications": "noElectricalAction"}, "tasks on electricity: power-component"),
+        ({"simplification": "easy"}, "Did you mean 'simplifications'"),
+        ({"state_size": 3}, "It is measured there"),
+    ],
+)
+def test_a_wrong_option_is_named_whatever_is_installed(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        gymnasium.make("textagent/ScienceWorld-v0", **given)
+
+
+def test_every_task_has_an_id() -> None:
+    alone = [each.kwargs["task_types"] for each in SCIENCEWORLD.ids if each.kwargs]
+    assert alone == [(name,) for name in TASKS]
+    assert all(each.id == f"textagent/ScienceWorld-{each.kwargs['task_types'][0]}-v0" for each in SCIENCEWORLD.ids[1:])
+
+
+def test_without_java_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(server.MissingJavaError, match="apt-get install openjdk-17-jre-headless"):
+        server._java()
+
+
+class Paths:
+    """Computes one path after the other; `b` solves the task, `x` loses it."""
+
+    def __init__(self, *paths: str) -> None:
+        self.paths, self.played = list(paths), ""
+
+    def load(self, task: str, variation: int, simplifications: str, *, gold: bool = False) -> None:
+        self.played = ""
+
+    def gold_path(self) -> list[str]:
+        return list(self.paths.pop(0))
+
+    def step(self, action: str) -> str:
+        self.played += action
+        return ""
+
+    def score(self) -> int:
+        return 100 if "b" in self.played else 0
+
+    def completed(self) -> bool:
+        return "x" in self.played
+
+    def objects(self) -> int:
+        return 7
+
+
+def test_a_gold_path_is_one_that_was_played() -> None:
+    assert compute(Paths("aab"), "boil", 0) == GoldPath(("a", "a", "b"), 7)  # type: ignore[arg-type]
+    assert compute(Paths("xb", "abaa"), "boil", 0).actions == ("a", "b")  # type: ignore[arg-type]
+    with pytest.raises(GenerationError, match="None of 3 gold paths solves variation 4 of boil"):
+        compute(Paths("xb", "a", "xb"), "boil", 4)  # type: ignore[arg-type]
+
+
+def test_a_gold_path_is_computed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TEXTAGENT_CACHE", str(tmp_path))
+    paths = Paths("ab", "aab")
+    monkeypatch.setattr(gold, "take", lambda: paths)
+    monkeypatch.setattr(gold, "give", lambda server: None)
+    for _ in range(2):
+        assert gold_path("boil", 29, "easy") == GoldPath(("a", "b"), 7)
+    kept = next(tmp_path.rglob("29.json"))
+    kept.write_text(kept.read_text()[:9])
+    assert gold_path("boil", 29, "easy").actions == ("a", "a", "b")
+    assert json.loads(kept.read_text())["objects"] == 7
+
+
+def test_recorded_paths_are_of_tasks_that_exist_and_bound_their_length() -> None:
+    source = ScienceWorldTasks()
+    for (name, variation), path in gold._recorded().items():
+        assert variation < sum(TASKS[name])
+        assert 0 < len(path.actions) <= 200
+        assert path.objects > 100
+    task = source.task("train", 0)
+    recorded = gold.recorded("boil", 0)
+    assert recorded is None or task.complexity.solution_length == len(recorded.actions)
+    assert not task.complexity.exact

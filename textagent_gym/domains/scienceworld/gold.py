@@ -1,0 +1,107 @@
+"""Gold paths: sequences of actions that solve a task, as the simulator computes them.
+
+Computing one takes a second or more, and draws at random. So a path is recorded once: those in `gold_paths.jsonl` come
+with the package, any other one is computed when it is first asked for and kept in the cache.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from textagent_gym.domains.scienceworld.server import Server, give, take
+from textagent_gym.errors import GenerationError
+from textagent_gym.files import cache_folder, write_whole
+
+_DRAWS = 3  # A path that does not solve its task when it is played is computed again.
+
+
+@dataclass(frozen=True, slots=True)
+class GoldPath:
+    """A way to solve a task that was played once from beginning to end.
+
+    Attributes:
+        actions: actions in order; the last one reaches score 100.
+        objects: number of objects in the world at the beginning.
+    """
+
+    actions: tuple[str, ...]
+    objects: int
+
+
+def recorded(task: str, variation: int) -> GoldPath | None:
+    """The path that comes with the package, for the task without simplifications; `None` if there is no such path."""
+    return _recorded().get((task, variation))
+
+
+def gold_path(task: str, variation: int, simplifications: str = "") -> GoldPath:
+    """The path of a task: recorded, kept in the cache, or computed now in a process of its own.
+
+    Args:
+        task: name of the task.
+        variation: number of the variation.
+        simplifications: names with commas between them.
+
+    Raises:
+        GenerationError: no path that was computed solves the task.
+        WorldBrokenError: the simulator has failed.
+    """
+    shipped = None if simplifications else recorded(task, variation)
+    if shipped is not None:
+        return shipped
+    path = _file(task, variation, simplifications)
+    kept = _read(path)
+    if kept is not None:
+        return kept
+    server = take()
+    try:
+        found_path = compute(server, task, variation, simplifications)
+    finally:
+        give(server)
+    write_whole(path, json.dumps({"objects": found_path.objects, "actions": found_path.actions}))
+    return found_path
+
+
+def compute(server: Server, task: str, variation: int, simplifications: str = "") -> GoldPath:
+    """Have the simulator compute a path, and play it.
+
+    Raises:
+        GenerationError: no path that was computed solves the task.
+    """
+    for _ in range(_DRAWS):
+        server.load(task, variation, simplifications, gold=True)
+        path = server.gold_path()
+        server.load(task, variation, simplifications)
+        objects = server.objects()
+        server.step("look around")
+        for length, action in enumerate(path, start=1):
+            server.step(action)
+            if server.score() == 100:
+                return GoldPath(tuple(path[:length]), objects)
+            if server.completed():
+                break
+    raise GenerationError(f"None of {_DRAWS} gold paths solves variation {variation} of {task} ({simplifications!r}).")
+
+
+@cache
+def _recorded() -> dict[tuple[str, int], GoldPath]:
+    lines = files(__package__).joinpath("gold_paths.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = map(json.loads, lines)
+    return {(each["task"], each["variation"]): GoldPath(tuple(each["actions"]), each["objects"]) for each in entries}
+
+
+def _file(task: str, variation: int, simplifications: str) -> Path:
+    folder = simplifications.replace(",", "+") or "none"
+    return cache_folder() / "scienceworld" / folder / task / f"{variation}.json"
+
+
+def _read(path: Path) -> GoldPath | None:
+    """A path in the cache; a file that is not whole counts as absent."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return GoldPath(tuple(map(str, kept["actions"])), int(kept["objects"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
