@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+# Its examples would be looked for, and it is imported by vLLM's own processes.
+collect_ignore = [] if find_spec("vllm") else ["baselines/rollout/vllm_worker.py"]
 
 LIGHTS = Path(__file__).parent / "tests" / "third_party" / "lights"
 

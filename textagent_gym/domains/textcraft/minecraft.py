@@ -212,7 +212,7 @@ def _with_tags(variants: list[Recipe], tags: dict[str, tuple[str, ...]]) -> list
 def _common_ending(names: list[str]) -> str:
     """The words that all names end with, unless one name has no others.
 
-    >>> _common_ending(["oak planks", "dark oak planks"]), _common_ending(["coal", "charcoal"])
+    >>> _common_ending(["birch planks", "dark oak planks"]), _common_ending(["coal", "charcoal"])
     ('planks', '')
     """
     words = [name.split() for name in names]
