@@ -6,7 +6,8 @@ overestimates, so that the first plan found is a shortest one. A world that is t
 the bound weighted, which finds a plan soon that need not be the shortest.
 
 With walks as actions, an action stands for many primitive ones, and no good bound is known: the search is breadth
-first. Where that takes too long, the shortest plan of steps is taken, and walks replace as many of its steps as they can.
+first. Where that takes too long, the shortest plan of steps is taken, and walks replace as many of its steps as they
+can.
 """
 
 from __future__ import annotations
