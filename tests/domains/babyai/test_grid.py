@@ -36,6 +36,11 @@ def test_levels_of_any_size_and_view_play_as_in_minigrid() -> None:
         compare(spec, seed=clauses, steps=60)
 
 
+def test_things_that_are_carried_about_are_judged_as_in_minigrid() -> None:
+    for seed in range(20):
+        compare(GridSpec(columns=1, room_size=5, objects=4, clauses=3, kinds=("goto", "putnext")), seed, steps=100)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_long_walks_play_as_in_minigrid(level: str) -> None:

@@ -327,7 +327,21 @@ class BabyAILevelEnv(BabyAIEnv):
     As the level has it: each task's complexity is measured.
 
     ## Registered ids
-    `textagent/BabyAI-LEVEL-v0` for each level, such as `textagent/BabyAI-GoToRedBall-v0`.
+    `textagent/BabyAI-GoToRedBallGrey-v0`, `textagent/BabyAI-GoToRedBall-v0`,
+    `textagent/BabyAI-GoToRedBallNoDists-v0`, `textagent/BabyAI-GoToObjS6-v0`, `textagent/BabyAI-GoToLocalS8N7-v0`,
+    `textagent/BabyAI-GoToObjMazeS7-v0`, `textagent/BabyAI-GoToImpUnlock-v0`, `textagent/BabyAI-GoToSeqS5R2-v0`,
+    `textagent/BabyAI-GoToRedBlueBall-v0`, `textagent/BabyAI-GoToDoor-v0`, `textagent/BabyAI-GoToObjDoor-v0`,
+    `textagent/BabyAI-Open-v0`, `textagent/BabyAI-OpenRedDoor-v0`, `textagent/BabyAI-OpenDoorLoc-v0`,
+    `textagent/BabyAI-OpenRedBlueDoorsDebug-v0`, `textagent/BabyAI-OpenDoorsOrderN4Debug-v0`,
+    `textagent/BabyAI-Pickup-v0`, `textagent/BabyAI-UnblockPickup-v0`, `textagent/BabyAI-PickupLoc-v0`,
+    `textagent/BabyAI-PickupDistDebug-v0`, `textagent/BabyAI-PickupAbove-v0`,
+    `textagent/BabyAI-PutNextLocalS6N4-v0`, `textagent/BabyAI-PutNextS7N4Carrying-v0`, `textagent/BabyAI-Unlock-v0`,
+    `textagent/BabyAI-UnlockLocalDist-v0`, `textagent/BabyAI-KeyInBox-v0`, `textagent/BabyAI-UnlockPickupDist-v0`,
+    `textagent/BabyAI-BlockedUnlockPickup-v0`, `textagent/BabyAI-UnlockToUnlock-v0`,
+    `textagent/BabyAI-ActionObjDoor-v0`, `textagent/BabyAI-FindObjS7-v0`, `textagent/BabyAI-KeyCorridorS6R3-v0`,
+    `textagent/BabyAI-OneRoomS20-v0`, `textagent/BabyAI-MoveTwoAcrossS8N9-v0`, `textagent/BabyAI-SynthS5R2-v0`,
+    `textagent/BabyAI-SynthLoc-v0`, `textagent/BabyAI-SynthSeq-v0`, `textagent/BabyAI-MiniBossLevel-v0`,
+    `textagent/BabyAI-BossLevel-v0`, `textagent/BabyAI-BossLevelNoUnlock-v0`.
 
     Args:
         options: knobs of `textagent_gym.domains.babyai.levels.LevelSpec`, and the arguments of `BabyAIEnv` and
