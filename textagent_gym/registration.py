@@ -245,7 +245,7 @@ SCIENCEWORLD = World(
                 f"{NAMESPACE}/ScienceWorld-{name}-v0",
                 _SCIENCEWORLD,
                 f"ScienceWorld's task {name}",
-                {"task_types": (name,)},
+                {"task_types": [name]},
             )
             for name in _SCIENCEWORLD_TASKS
         ),

@@ -59,7 +59,7 @@ def test_a_wrong_option_is_named_whatever_is_installed(given: dict[str, Any], me
 
 def test_every_task_has_an_id() -> None:
     alone = [each.kwargs["task_types"] for each in SCIENCEWORLD.ids if each.kwargs]
-    assert alone == [(name,) for name in TASKS]
+    assert alone == [[name] for name in TASKS]
     assert all(each.id == f"textagent/ScienceWorld-{each.kwargs['task_types'][0]}-v0" for each in SCIENCEWORLD.ids[1:])
 
 
