@@ -63,4 +63,4 @@ def test_no_level_holds_the_expert_up(level: str) -> None:
     env = gymnasium.make(f"textagent/BabyAI-{level}-v0", max_turns=200)
     agent = make_agent("expert", env)
     episodes = [play(env, agent, options={"task_index": index}) for index in range(3)]
-    assert all(episode.turns <= 200 for episode in episodes)
+    assert all(len(episode.turns) <= 200 for episode in episodes)
