@@ -40,7 +40,7 @@ from minigrid.envs.babyai.core.verifier import (
 )
 
 MOST_DRAWS = 50_000
-"""Random numbers that a level may draw: half a second. Of 780 levels that were built, none drew more than 8,000."""
+"""Random numbers that a level may draw: half a second, and far more than a level that can be built needs."""
 
 
 class TooManyDrawsError(Exception):

@@ -17,7 +17,7 @@ from textagent_gym.domains.babyai.construction import world_of
 from textagent_gym.domains.babyai.grid import State
 
 MOST_PLANS = 2_000
-"""Subgoals that the bot may look at for one action; in the episodes that it solved, it looked at 40 at most."""
+"""Subgoals that the bot may look at for one action, before it counts as caught in a loop."""
 _NAMES = {action: text for text, action in PRIMITIVE.items()}
 _GIVEN_UP = "turn left"
 

@@ -44,7 +44,7 @@ MACRO_STATES = 2_000
 """States that the exact search of walks may expand: about a second; each has a view and a search of its own."""
 WEIGHTED_STATES = 10_000
 """States that the weighted search may expand."""
-_WEIGHT = 3.0  # Of the guide: with 2 and 10, the same levels were solved.
+_WEIGHT = 3.0  # Of the guide, where the plan need not be the shortest.
 _NAMES = {action: text for text, action in PRIMITIVE.items()}
 _FAR = 1 << 30
 
