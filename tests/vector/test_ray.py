@@ -47,6 +47,7 @@ def cluster() -> Iterator[Any]:
         node = {"num_cpus": 2, "object_store_memory": 80 << 20, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args=node)
         other = cluster.add_node(num_cpus=2, object_store_memory=80 << 20)
+        ray.shutdown()  # Another test of this process may have joined another cluster.
         ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
         cluster.wait_for_nodes()
         cluster.other = other
