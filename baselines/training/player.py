@@ -125,7 +125,8 @@ class Player:
         self._method = method
         self._collector = collector
         self._requests = requests
-        self._thread = ThreadPoolExecutor(1, "player", _use_device, (device,)) if config.staleness else None
+        prepared = (device, torch.get_num_threads())
+        self._thread = ThreadPoolExecutor(1, "player", _prepare_thread, prepared) if config.staleness else None
         self._ahead: Future[Played] | None = None
         self._stopped = False
 
@@ -199,7 +200,8 @@ class _StoppedError(Exception):
     """The run ends before the episodes do."""
 
 
-def _use_device(device: torch.device) -> None:
-    """Let a new thread compute on a device; by default it takes the first of its kind."""
+def _prepare_thread(device: torch.device, threads: int) -> None:
+    """Let a new thread compute on a device, and share its work among as many threads as the main one does."""
+    torch.set_num_threads(threads)
     if device.index is not None:
         torch.accelerator.set_device_index(device.index)
