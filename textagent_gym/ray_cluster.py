@@ -6,6 +6,7 @@ machines have this suite installed.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from textagent_gym.errors import MissingDependencyError
@@ -33,7 +34,9 @@ def join_cluster() -> Any:
     """
     ray = import_ray()
     if not ray.is_initialized():
-        ray.init(log_to_driver=False, configure_logging=False)
+        # Left to itself, Ray would join whichever cluster was started last on this machine, also one that has ended.
+        address = None if os.environ.get("RAY_ADDRESS") else "local"
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
     return ray
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +89,22 @@ def test_its_episodes_are_those_of_this_process(cluster: Any) -> None:
         played = play(there, 12)
         assert sum(map(len, played.values())) > 24
         assert played == play(here, 12)
+
+
+JOIN = """
+from textagent_gym.ray_cluster import join_cluster
+print(join_cluster().nodes()[0]["Alive"])
+"""
+
+
+def test_a_cluster_that_ended_on_this_machine_is_not_waited_for() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # The names of its sockets must be short.
+        Path(folder, "ray").mkdir()
+        Path(folder, "ray", "ray_current_cluster").write_text("127.0.0.1:9")  # As `ray start` leaves it there.
+        environ = {**os.environ, "RAY_TMPDIR": folder}
+        environ.pop("RAY_ADDRESS", None)
+        ended = subprocess.run([sys.executable, "-c", JOIN], env=environ, capture_output=True, text=True, timeout=120)
+    assert ended.stdout.splitlines()[-1:] == ["True"], ended.stderr
 
 
 def test_workers_are_spread_and_the_slowest_stalls_nobody(cluster: Any) -> None:
