@@ -115,7 +115,7 @@ def policy_digest(folder: str | Path) -> str:
     """SHA-256 of a policy, hexadecimal: of all files in its folder but notes and hidden ones.
 
     Raises:
-        InvalidOptionError: the folder does not exist, holds no policy, or takes a part of it from elsewhere.
+        InvalidOptionError: the folder does not exist, holds no policy, or takes parts from elsewhere.
     """
     folder = Path(folder)
     if not folder.is_dir():
