@@ -159,7 +159,8 @@ def test_a_process_that_does_not_answer_is_stopped_in_time(monkeypatch: pytest.M
 
 
 _PLAYS = """
-import gymnasium, os, sys, time
+import gymnasium, os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # What is started in the background ignores it otherwise.
 env = gymnasium.make("textagent/ScienceWorld-find-plant-v0").unwrapped
 env.reset(options={"task_index": 0})
 child = os.fork() if "fork" in sys.argv else 1
