@@ -306,8 +306,7 @@ def load(path: str | Path) -> Evaluation:
             if sealed:
                 raise ValueError("follows the seal")
             values = read_line(text)
-            if text != json.dumps(values, sort_keys=True).encode() + b"\n":
-                raise ValueError("is written otherwise than results are")
+            as_written = json.dumps(values, sort_keys=True).encode() + b"\n"
             if number == 1:
                 head = _read_header(values)
             elif isinstance(values, dict) and _SEAL in values:
@@ -316,6 +315,8 @@ def load(path: str | Path) -> Evaluation:
                 sealed = True
             else:
                 episodes.append(read_record(values))
+            if text != as_written:
+                raise ValueError("is written otherwise than results are")
             seal.update(text)
     except ValueError as error:
         raise InvalidOptionError(f"{path} is no result file of {FORMAT!r}: line {number} {error}") from None
