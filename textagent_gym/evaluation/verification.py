@@ -19,6 +19,7 @@ from textagent_gym.agents import PolicySettings, recomputer
 from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.copies import find_copies
+from textagent_gym.evaluation.published import suite_of
 from textagent_gym.evaluation.records import (
     Evaluation,
     begin,
@@ -41,7 +42,7 @@ from textagent_gym.evaluation.results import (
     summary_of,
     to_json,
 )
-from textagent_gym.evaluation.suites import Part, Suite, suite_of
+from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED, provable, read_challenge
 
 _IDENTITY: dict[str, type] = {"format": str, "suite": str, "digest": str, "agent": str, "details": dict}
