@@ -65,6 +65,7 @@ DIGESTS = {
     "scienceworld-quick-v1": "b40a6e2a1e998610",
     "scienceworld-core-v1": "3ffe3fed0d51467f",
     "scienceworld-agentgym-v1": "2ec3db98225b1f48",
+    "swe-quick-v1": "0c44c241844aa9d0",
     "swe-core-v1": "da63341feb01164a",
 }
 """Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""

@@ -232,6 +232,11 @@ _ALL = (
         *(_scienceworld(f"turns-{n}", n, 201, task_types=_SHORT_SCIENCE, variations=10) for n in (20, 30)),
     ),
     _suite(
+        "swe-quick-v1",
+        "five mistakes to repair in a package that needs no download",
+        _swe("measures", 5, packages=["measures"]),
+    ),
+    _suite(
         "swe-core-v1",
         "twelve packages with one and with two mistakes to repair",
         _swe("mutants-1", 32),
