@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ class EpisodeRecord:
         observations: digest of everything that the agent read (see `digest`).
         seconds: time that the episode took.
         tokens: tokens that the agent's model wrote; `None` if they were not counted.
+        cost: money that the agent's model cost, in the currency of its prices; `None`, and not in the file, if it was
+            not counted.
     """
 
     task: str
@@ -69,6 +72,7 @@ class EpisodeRecord:
     observations: str = ""
     seconds: float = field(default=0.0, compare=False)
     tokens: int | None = None
+    cost: float | None = None
 
     @property
     def turns(self) -> int:
@@ -202,6 +206,7 @@ def record(episode: Episode, seed: int) -> EpisodeRecord:
         observations=digest(episode.observations),
         seconds=round(episode.seconds, 3),
         tokens=episode.tokens,
+        cost=None if episode.cost is None else round(episode.cost, 9),
     )
 
 
@@ -286,7 +291,10 @@ def header(evaluation: Evaluation) -> str:
 
 def line(episode: EpisodeRecord) -> str:
     """The line of an episode in a result file."""
-    return json.dumps(asdict(episode), sort_keys=True)
+    values = asdict(episode)
+    return json.dumps(
+        {name: values[name] for name in values if name not in OPTIONAL or values[name] is not None}, sort_keys=True
+    )
 
 
 def load(path: str | Path) -> Evaluation:
@@ -403,14 +411,14 @@ def read_record(data: Any) -> EpisodeRecord:
     """
     if not isinstance(data, dict):
         raise ValueError("holds no episode")
-    _check(data, _EPISODE)
+    _check(data, {name: kind for name, kind in _EPISODE.items() if name not in OPTIONAL or name in data})
     if not all(isinstance(action, str) for action in data["actions"]):
         raise ValueError("holds an action that is not a text")
     if not all(isinstance(reward, float) for reward in data["rewards"]):
         raise ValueError("holds a reward that is not a number with a decimal point")
-    for name in ("seconds", "tokens"):
+    for name in ("seconds", "tokens", "cost"):
         amount = data.get(name)
-        if amount is not None and not amount >= 0:  # NaN is not, either.
+        if amount is not None and not 0 <= amount < inf:  # NaN is not, either.
             raise ValueError(f"holds {amount} {name}")
     return EpisodeRecord(**{**data, "actions": tuple(data["actions"]), "rewards": tuple(data["rewards"])})
 
@@ -443,7 +451,10 @@ _EPISODE: dict[str, type | tuple[type, ...]] = {
     "observations": str,
     "seconds": (float, int),
     "tokens": (int, type(None)),
+    "cost": float,
 }
+OPTIONAL = ("cost",)
+"""Fields of an episode that its line holds only where they are known."""
 
 
 def _check(data: dict[str, Any], kinds: dict[str, type | tuple[type, ...]]) -> None:

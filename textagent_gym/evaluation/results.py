@@ -213,16 +213,26 @@ def _numbers(episodes: Sequence[EpisodeRecord], unit_returns: bool) -> dict[str,
     repeats = repeated(episodes)
     solved = sum(episode.success for episode in episodes if not episode.broken)
     values = {name: _value(getattr(summary, name)) for name in Summary.__dataclass_fields__ if name != "broken"}
-    tokens = [episode.tokens for episode in episodes]
-    known = [count for count in tokens if count is not None]
+    tokens, cost = total([episode.tokens for episode in episodes]), total([episode.cost for episode in episodes])
     return {
         **counts,
         **values,
         "pass": {name: {k: round(share, 6) for k, share in shares.items()} for name, shares in repeats.items()},
         "success_if_broken_is_lost": round(solved / len(episodes), 6),
-        "tokens": sum(known) if len(known) == len(tokens) else None,
+        "tokens": tokens,
+        **({} if cost is None else {"cost": round(cost, 6)}),
         "by_axis": {axis: _by_axis(episodes, axis, unit_returns) for axis in AXES},
     }
+
+
+def total(amounts: Sequence[float | None]) -> float | None:
+    """A sum; `None` if an amount is unknown, or there is none.
+
+    >>> total([1, 2]), total([1, None])
+    (3, None)
+    """
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known and len(known) == len(amounts) else None
 
 
 def _by_axis(episodes: Sequence[EpisodeRecord], axis: str, unit_returns: bool) -> list[dict[str, Any]]:

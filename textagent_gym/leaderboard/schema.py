@@ -36,7 +36,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "PART.jsonl": _schema(
             {
                 "description": "A line: first the header, then an episode each, then the seal.",
-                "oneOf": [_header(), _fields(EpisodeRecord, "An episode."), seal],
+                "oneOf": [_header(), _episode(), seal],
             }
         ),
         "PART.conversations.jsonl.gz": _schema(
@@ -81,8 +81,14 @@ def _header() -> dict[str, Any]:
     return header
 
 
+def _episode() -> dict[str, Any]:
+    episode = _fields(EpisodeRecord, "An episode.")
+    episode["required"] = [name for name in episode["required"] if name not in records.OPTIONAL]
+    return episode
+
+
 def _fields(kind: type, description: str, without: set[str] | None = None) -> dict[str, Any]:
-    """Schema of an object with the fields of a dataclass, all of which are written."""
+    """Schema of an object with the fields of a dataclass."""
     hints = get_type_hints(kind)
     names = [each.name for each in fields(kind) if each.name not in (without or set())]
     return _object(description, {name: _type(hints[name]) for name in names})
