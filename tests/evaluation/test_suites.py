@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium
 import pytest
 
-from tests.cli.program import run
+from tests.cli.program import call, run
 from tests.evaluation.results import LIGHTS, SUITE, paths
 from textagent_gym.agents import make_agent
 from textagent_gym.errors import AgentError, InvalidOptionError
@@ -316,7 +316,7 @@ def test_what_is_broken_is_not_hidden_in_the_summary(tmp_path: Path) -> None:
     ],
 )
 def test_a_suite_fixes_what_is_played(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = run("eval", *arguments, cwd=tmp_path)
+    done = call("eval", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
