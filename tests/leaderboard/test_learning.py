@@ -77,7 +77,7 @@ def test_an_iteration_that_was_resumed_counts_once_and_a_line_without_success_no
         ("", "there is no learning curve"),
         ("[]\n", "there is no learning curve"),
         ('{"iteration": 1, "success": 2.0}\n', "there is no learning curve"),
-        ('{"iteration": ', "line 1 is cut off or damaged"),
+        ('{"iteration": ', "line 1 is no JSON"),
     ],
 )
 def test_metrics_that_give_no_curve_say_so(tmp_path: Path, text: str, said: str) -> None:

@@ -52,9 +52,9 @@ def curve_of(run: Path) -> LearningCurve:
     points: dict[int, float] = {}
     for number, text in enumerate(bounded_lines(run / _METRICS), start=1):
         try:
-            values = read_line(text)
+            values = json.loads(text)  # It is the caller's own file, and may hold metrics that are no numbers.
         except ValueError as error:
-            raise InvalidOptionError(f"{run / _METRICS}, line {number} {error}") from None
+            raise InvalidOptionError(f"{run / _METRICS}, line {number} is no JSON: {error}") from None
         if isinstance(values, dict) and _is_point(values.get("iteration"), values.get("success")):
             points[values["iteration"]] = float(values["success"])  # A run that resumed says an iteration twice.
     if not points:

@@ -19,6 +19,7 @@ from textagent_gym.agents import PolicySettings, recomputer
 from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.copies import find_copies
+from textagent_gym.evaluation.learning import read_curve
 from textagent_gym.evaluation.published import suite_of
 from textagent_gym.evaluation.records import (
     Evaluation,
@@ -77,7 +78,13 @@ def load_result(folder: Path) -> Result:
     suite = suite_of(identity["suite"])
     _check_files(folder, suite)
     evaluations = {part.name: load(records_of(folder, part)) for part in suite.parts}
-    return Result(suite=suite, agent=identity["agent"], details=identity["details"], evaluations=evaluations)
+    return Result(
+        suite=suite,
+        agent=identity["agent"],
+        details=identity["details"],
+        evaluations=evaluations,
+        learning=read_curve(folder),
+    )
 
 
 def verify_result(

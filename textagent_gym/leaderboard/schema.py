@@ -10,7 +10,7 @@ from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from textagent_gym.evaluation import EpisodeRecord, Evaluation, Interval, Summary, records, results
+from textagent_gym.evaluation import EpisodeRecord, Evaluation, Interval, Summary, learning, records, results
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", NoneType: "null"}
@@ -24,6 +24,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     suite = {"format": {"const": results.FORMAT}, "suite": {"type": "string"}, "digest": _DIGEST}
     seal = _object("Last line: SHA-256 of all lines before it, with their ends.", {"sha256": _DIGEST})
     numbers = _numbers()
+    points = {"minItems": 1, "maxItems": learning.MOST_POINTS}
     summary = {
         **suite,
         "agent": {"type": "string"},
@@ -49,6 +50,16 @@ def schemas() -> dict[str, dict[str, Any]]:
                     "required": ["role", "content"],
                 },
             }
+        ),
+        "learning.json": _schema(
+            _object(
+                "Success in training, as the submitter tells it; the file is there for policies that have a curve.",
+                {
+                    "format": {"const": learning.FORMAT},
+                    "iterations": {"type": "array", "items": {"type": "integer", "minimum": 0}, **points},
+                    "success": {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}, **points},
+                },
+            )
         ),
         "summary.json": _schema(
             {

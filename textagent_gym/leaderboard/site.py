@@ -272,7 +272,8 @@ def _agent_page(rows: Sequence[Row]) -> dict[str, Any]:
             }
         )
     entry = rows[0].entry
-    return {"agent": entry.agent, "details": _details(entry), "rows": rows, "worlds": worlds}
+    learning = dict.fromkeys(row.entry.result.learning for row in rows if row.entry.result.learning is not None)
+    return {"agent": entry.agent, "details": _details(entry), "rows": rows, "worlds": worlds, "learning": [*learning]}
 
 
 def _result_page(site: Path, entry: Entry) -> dict[str, Any]:
