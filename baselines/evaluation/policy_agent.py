@@ -29,7 +29,7 @@ from baselines.rollout.trajectory import Turn
 from baselines.rollout.transformers_backend import TransformersGenerator
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import policy_digest
+from textagent_gym.evaluation import EpisodeRecord, policy_digest
 
 TOLERANCE = 0.01
 """Largest difference of log-probabilities, and of cumulative probabilities.
@@ -40,6 +40,9 @@ tokens) and 4e-5 (3 layers of width 128; 8,000 tokens); half of the tokens had l
 fresh policy. They are recorded with four digits, which adds 5e-5. The policies of the tests that are refused differ by
 more.
 """
+_ROUNDED, _ALWAYS = 1 / 1000, 2
+"""Largest share of tokens, beside a few, that rounding may have exchanged for their neighbours. Where rounding moves
+cumulative probabilities by 1e-4, it exchanges one in 5,000."""
 
 
 class PolicyAgents:
@@ -211,6 +214,8 @@ class Recomputer:
 
     Attributes:
         name, details: those of the policy's agents.
+        tokens: number of tokens that were computed.
+        exchanged: number of these that are within the tolerance, and not the very token that the policy samples here.
     """
 
     def __init__(self, folder: str, settings: PolicySettings, tolerance: float = TOLERANCE) -> None:
@@ -222,19 +227,33 @@ class Recomputer:
         self._tolerance = tolerance
         self._room = _room(model, settings)
         self.name, self.details = _identity(policy, self._chat, settings)
+        self.tokens = self.exchanged = 0
 
-    def difference(self, conversation: list[dict[str, Any]], seed: int) -> str:
+    @property
+    def doubt(self) -> str:
+        """Why all episodes together are not what the policy samples, in words; "" if nothing speaks against it.
+
+        The tolerance for each token is not enough: any token is within it where a policy finds all equally likely.
+        """
+        if self.exchanged <= _ALWAYS + _ROUNDED * self.tokens:
+            return ""
+        return (
+            f"{self.exchanged} of {self.tokens} tokens are not those that the policy samples, but others within the "
+            "tolerance: rounding exchanges fewer"
+        )
+
+    def difference(self, conversation: list[dict[str, Any]], record: EpisodeRecord) -> str:
         """What the policy would not have said, in words; "" if nothing.
 
         Args:
             conversation: messages of the episode, whose texts a replay has checked: instructions, then observations and
                 answers in turn, an observation last. Answers hold `ids` and `log_probs` of their tokens.
-            seed: seed of the episode.
+            record: record of the episode.
         """
         system = [message["content"] for message in conversation if message["role"] == "system"]
         rest = [message for message in conversation if message["role"] != "system"]
         instructions = system[0] if system else ""
-        stream = np.random.default_rng(seed)
+        stream = np.random.default_rng(record.seed)
         turns: list[Turn] = []
         read: list[int] = []
         context: Context | None = None
@@ -246,12 +265,7 @@ class Recomputer:
             assert recorded is not None
             if self._chat.text(ids) != text:
                 return f"the tokens of action {number} say {self._chat.text(ids)!r:.100}, and {text!r:.100} is recorded"
-            if context is None:
-                context = first_context(self._chat, asked["content"], instructions)
-            else:
-                context = next_context(
-                    self._chat, turns, asked["content"], instructions=instructions, before=context, room=self._room
-                )
+            context = self._context(context, turns, asked["content"], instructions)
             if context.length > self._room:
                 return f"the policy cannot read as far as action {number}"
             read = [*([] if context.fresh else read), *context.ids]
@@ -261,7 +275,17 @@ class Recomputer:
                 return f"{what} of action {number}"
             read = [*read, *ids]
             turns.append(Turn(context.ids, tuple(ids), tuple(recorded), 0.0, text, asked["content"]))
+        if record.stopped:
+            context = self._context(context, turns, rest[-1]["content"], instructions)
+            if record.stopped != "context" or context.length <= self._room:
+                return f"the policy had not stopped ({record.stopped!r:.100} is recorded): it can read on"
         return ""
+
+    def _context(self, before: Context | None, turns: list[Turn], observation: str, instructions: str) -> Context:
+        """What the policy reads before its next action."""
+        if before is None:
+            return first_context(self._chat, observation, instructions)
+        return next_context(self._chat, turns, observation, instructions=instructions, before=before, room=self._room)
 
     def _are_tokens(self, ids: Any, log_probs: Any) -> bool:
         """Whether values are the tokens of one action and their log-probabilities."""
@@ -286,10 +310,14 @@ class Recomputer:
                 return f"the log-probability of token {place + 1} is {here:.4f}, and {there:.4f} is recorded: that"
             if temperature == 0.0:
                 likely = float(logits[place, token]) >= float(logits[place].max()) - self._tolerance
+                same = token == int(logits[place].argmax())
             else:
                 low = float(cumulative[place, token - 1]) if token else 0.0
                 high = float(cumulative[place, token])
                 likely = low - self._tolerance <= uniform[place] <= high + self._tolerance
+                same = low <= uniform[place] <= high
             if not likely:
                 return f"token {place + 1} is not the one that the policy samples with the seed of the episode: that"
+            self.tokens += 1
+            self.exchanged += not same
         return ""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers.models import BPE
 from transformers import (
@@ -48,14 +49,17 @@ def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizer
 
     Raises:
         InvalidOptionError: the folder does not exist. A hub name has one slash at most, begins with neither "/" nor
-            ".", and does not lie in a folder that is there.
+            ".", and does not lie in a folder that is there. Or what is there is no such model.
     """
     path = Path(name_or_path)
     is_path = name_or_path.startswith(("/", ".", "~")) or name_or_path.count("/") > 1
     if (is_path or ("/" in name_or_path and path.parent.is_dir())) and not path.is_dir():
         raise InvalidOptionError(f"the folder {name_or_path} of the model does not exist")
-    model = AutoModelForCausalLM.from_pretrained(name_or_path, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(name_or_path)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(name_or_path, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(name_or_path)
+    except (ValueError, RuntimeError, SafetensorError) as error:
+        raise InvalidOptionError(f"the model {name_or_path} cannot be loaded: {error}") from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model, tokenizer

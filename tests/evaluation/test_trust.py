@@ -10,11 +10,19 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import call, run
+from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import SUITES, commit, draw, evaluate_suite, policy_digest, read_challenge, suite_of
-from textagent_gym.evaluation.trust import provable
+from textagent_gym.evaluation.trust import Challenge, provable
 
 SUITE = "alfworld-quick-v1"
+COMMITTED = {
+    "policy": "0" * 64,
+    "suite": SUITE,
+    "temperature": 1.0,
+    "max_action_tokens": 24,
+    "format": "textagent-gym challenge 2",
+}
 
 
 @pytest.fixture
@@ -34,6 +42,58 @@ def test_the_digest_of_a_policy_is_that_of_everything_that_decides_what_it_says(
         (policy / name).write_bytes(b"other")
         assert policy_digest(policy) != digest
         digest = policy_digest(policy)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.tiktoken", "modeling.py", "additional_chat_templates/default.jinja"])
+def test_whatever_a_policy_may_be_loaded_from_is_in_its_digest(name: str, policy: Path) -> None:
+    digest = policy_digest(policy)
+    (policy / name).parent.mkdir(exist_ok=True)
+    (policy / name).write_text("mine")
+    assert policy_digest(policy) != digest
+
+
+def test_what_a_download_leaves_beside_a_policy_is_not_in_its_digest(policy: Path) -> None:
+    digest = policy_digest(policy)
+    (policy / ".cache").mkdir()
+    (policy / ".cache" / "model.safetensors.metadata").write_text("today")
+    (policy / ".gitattributes").write_text("")
+    assert policy_digest(policy) == digest
+
+
+@pytest.mark.parametrize("shard", ["../model.safetensors", "/weights/model.safetensors", ".cache/model.safetensors"])
+def test_a_policy_has_all_of_its_parts_in_its_folder(shard: str, policy: Path) -> None:
+    index = policy / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"lm_head": "model.safetensors"}}))
+    policy_digest(policy)
+    index.write_text(json.dumps({"weight_map": {"lm_head": shard}}))
+    with pytest.raises(InvalidOptionError, match="names weights that are not in the folder"):
+        policy_digest(policy)
+    index.unlink()
+    (policy / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "../base"}))
+    with pytest.raises(InvalidOptionError, match="an adapter, whose base is elsewhere"):
+        policy_digest(policy)
+    (policy / "adapter_config.json").unlink()
+    (policy / "linked").symlink_to(policy.parent)
+    with pytest.raises(InvalidOptionError, match="a link to a folder"):
+        policy_digest(policy)
+
+
+def test_the_sampling_is_committed_to(policy: Path, tmp_path: Path) -> None:
+    """Whoever could choose it afterwards could draw again until the result is good."""
+    settings = PolicySettings(temperature=0.5, max_action_tokens=8)
+    commitment = commit(policy, SUITE, tmp_path / "c.json", settings)
+    assert commitment.digest != commit(policy, SUITE, tmp_path / "d.json").digest
+    details = {"policy": commitment.policy, "temperature": 0.5, "max_action_tokens": 8}
+    assert read_challenge_of(tmp_path / "c.json").commitment.broken_by(details) == ""
+    for name, value in (("policy", "0" * 64), ("temperature", 0.5001), ("max_action_tokens", 9)):
+        assert commitment.broken_by(details | {name: value}).startswith(f"{name} ")
+
+
+def read_challenge_of(commitment: Path) -> Challenge:
+    """A challenge of a commitment, as its file holds it."""
+    path = commitment.with_name("drawn.json")
+    draw(commitment, path)
+    return read_challenge(path)
 
 
 def test_what_is_no_policy_has_no_digest(tmp_path: Path) -> None:
@@ -95,7 +155,9 @@ def test_tasks_that_everybody_knows_are_no_challenge(policy: Path, tmp_path: Pat
         ({"commitment": []}, "it has no commitment and seed"),
         ({"commitment": {"policy": "x", "suite": SUITE, "format": "textagent-gym challenge 1"}}, "holds no commitment"),
         ({"commitment": {"policy": "0" * 64, "suite": SUITE}}, "holds no commitment"),
-        ({"commitment": {"policy": "0" * 64, "suite": "x", "format": "textagent-gym challenge 1"}}, "does not exist"),
+        ({"commitment": {**COMMITTED, "suite": "x"}}, "does not exist"),
+        ({"commitment": {**COMMITTED, "temperature": "warm"}}, "temperature and max_action_tokens are not recorded"),
+        ({"commitment": {**COMMITTED, "max_action_tokens": 0}}, "max_action_tokens must be at least 1"),
     ],
 )
 def test_what_is_no_challenge_is_refused(change: dict[str, object], said: str, policy: Path, tmp_path: Path) -> None:

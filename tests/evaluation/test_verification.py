@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -151,6 +152,8 @@ EDITS: dict[str, Edit] = {
     "digest is missing": at("observations", ""),
     "stopped": at("stopped", "context"),
     "tokens": at("tokens", 7),
+    "seconds without end": at("seconds", float("inf")),
+    "complexity of texts": at("complexity", lambda c: {**c, "solution_length": "<b>"}),
     "unknown key": at("beauty", 1),
     "seed of an episode": at("seed", 7),
     "episode is missing": both(lambda e: e.pop(3)),
@@ -431,7 +434,132 @@ def test_whatever_byte_is_changed_is_noticed(honest: Path, data: st.DataObject) 
     assert check(folder)
 
 
+def broken(**values: Any) -> Edit:
+    """Says that the first failure broke."""
+
+    def edit(header: dict[str, Any], episodes: list[Any]) -> None:
+        lost = next(episode for episode in episodes if not won(episode))
+        lost.update(broken="the server is gone", success=False, terminated=False, truncated=True, stopped="")
+        lost.update({name: value(lost[name]) if callable(value) else value for name, value in values.items()})
+
+    return edit
+
+
+FALSELY_BROKEN: dict[str, Edit] = {
+    "with other rewards": broken(rewards=lambda r: [0.5, *r[1:]]),
+    "with more rewards": broken(rewards=lambda r: [*r, 0.0]),
+    "with other actions": broken(actions=lambda a: ["press black", *a[1:]]),
+    "after its end": broken(actions=lambda a: [*a, "hm"], rewards=lambda r: [*r, 0.0]),
+    "with invalid actions": broken(invalid_actions=lambda n: n + 2),
+    "with another complexity": broken(complexity=lambda c: {**c, "solution_length": 40}),
+    "with another type": broken(task_type="easy"),
+    "and stopped": broken(stopped="context"),
+}
+
+
+@pytest.mark.parametrize("name", FALSELY_BROKEN)
+def test_what_happened_before_a_world_broke_is_played_again(name: str, honest: Path, tmp_path: Path) -> None:
+    folder = edited(honest, tmp_path / "r", FALSELY_BROKEN[name])
+    summarize_again(folder)
+    assert check(folder)
+
+
+def test_a_world_may_break_at_any_action(honest: Path, tmp_path: Path) -> None:
+    """Nobody can check that it did; the number of such episodes is shown."""
+    for count in (0, 1, 3):
+        cut = broken(
+            actions=lambda a, n=count: a[:n], rewards=lambda r, n=count: r[:n], invalid_actions=lambda i: min(i, 1)
+        )
+        folder = edited(honest, tmp_path / str(count), cut)
+        header, *episodes = read(paths(folder)[0])
+        lost = next(episode for episode in episodes if episode["broken"])
+        lost["invalid_actions"] = 0
+        write(paths(folder)[0], [header, *episodes])
+        summarize_again(folder)
+        said = [str(each) for each in check(folder)]
+        assert not any("broke" in each or "rewards" in each or "earned" in each for each in said), said
+
+
+@pytest.mark.parametrize("name", ["oracle ", "Oracle", "ora\u200bcle", "admissible random", "\uff45xpert"])
+def test_nobody_is_called_like_an_agent_of_the_suite(name: str, tmp_path: Path) -> None:
+    class Impostor:
+        def __init__(self, env: Any) -> None:
+            self.name = name
+
+        def reset(self, seed: int) -> None:
+            pass
+
+        def act(self, observation: str, info: dict[str, Any]) -> str:
+            return "press red"
+
+    evaluate_suite(SUITE, Impostor, tmp_path / "r")
+    assert "reads like" in str(check(tmp_path / "r")[0])
+
+
+def test_a_conversation_that_may_differ_is_in_the_order_in_which_it_was_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import gymnasium
+
+    monkeypatch.setattr(gymnasium.spec(LIGHTS), "nondeterministic", True)
+    folder = tmp_path / "r"
+    evaluate_suite(SUITE, "oracle", folder)
+    assert check(folder) == []
+    assert not verify_result(folder).exact
+    _, conversations = paths(folder)
+    values = read(conversations)
+    for change in (lambda said: said.reverse(), lambda said: said[0].update(content="The first light is red.")):
+        forged = copy.deepcopy(values)
+        change(forged[0])
+        assert forged[0][0]["role"] == "system" or change
+        write(conversations, forged)
+        summarize_again(folder)
+        assert "its conversation is not what was said" in str(check(folder)[0])
+
+
+@pytest.mark.parametrize("name", [0, 1])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: b"\xef\xbb\xbf" + text,
+        lambda text: text.replace(b"\n", b"\r\n"),
+        lambda text: text.replace(b'": ', b'":  ', 1),
+        lambda text: text.replace(b"e", b"\\u0065", 1),
+    ],
+)
+def test_a_result_is_written_as_results_are(
+    name: int, change: Callable[[bytes], bytes], honest: Path, tmp_path: Path
+) -> None:
+    """Programs read a mark at the beginning, or an escape, differently."""
+    folder = shutil.copytree(honest, tmp_path / "r")
+    path = paths(folder)[name]
+    raw = gzip.decompress(path.read_bytes()) if name else path.read_bytes()
+    lines = change(raw if name else b"".join(raw.splitlines(keepends=True)[:-1]))
+    seal = json.dumps({"sha256": hashlib.sha256(lines).hexdigest()}).encode() + b"\n"
+    path.write_bytes(gzip.compress(lines, mtime=0) if name else lines + seal)
+    with suppress(InvalidOptionError):
+        summarize_again(folder)
+    assert check(folder)
+
+
+def test_a_header_without_a_whole_spec_is_no_crash(honest: Path, tmp_path: Path) -> None:
+    from textagent_gym.cli.verify import Verify
+
+    folder = edited(honest, tmp_path / "r", head("spec", {"id": "textagent/ALFWorld-v0"}))
+    assert Verify(result=folder).run() == 1
+
+
 # Harm.
+
+
+def test_all_files_of_a_result_together_are_bounded(honest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from textagent_gym.evaluation import verification
+
+    size = sum(path.stat().st_size for path in honest.glob("*.jsonl"))
+    monkeypatch.setattr(verification, "LARGEST_FILE", size)
+    assert check(honest) == []
+    monkeypatch.setattr(verification, "LARGEST_FILE", size - 1)
+    assert "is larger than result files are" in str(check(honest)[0])
 
 
 def test_no_file_of_a_result_leads_elsewhere(honest: Path, tmp_path: Path) -> None:

@@ -185,6 +185,22 @@ class Fragile(SpellingEnv):
         return super()._act(action)
 
 
+class Leaving(SpellingEnv):
+    """Some strings end the program, as if all were well."""
+
+    def _act(self, action: str) -> Outcome:
+        if action == "quit":
+            raise SystemExit(0)
+        return super()._act(action)
+
+
+class Absent(SpellingEnv):
+    """It ends the program before it says anything."""
+
+    def _begin(self, task: Task) -> str:
+        raise SystemExit(0)
+
+
 class NotANumber(SpellingEnv):
     """Some rewards are none."""
 
@@ -223,6 +239,51 @@ class Consoling(SpellingEnv):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         observation, reward, *rest = super().step(action)
         return observation, 1.0 if self.reward_density == 1.0 else reward, *rest
+
+
+class Waged(SpellingEnv):
+    """Where only success should pay, mistakes do, too."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        observation, reward, *rest = super().step(action)
+        return observation, 0.01 if observation.startswith("No") and action else reward, *rest
+
+
+class Overpaid(SpellingEnv):
+    """Who makes a mistake first is paid twice for success."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        failed = self.observation.startswith("No")
+        observation, reward, *rest = super().step(action)
+        return observation, reward + 1.0 if rest[2]["success"] and failed else reward, *rest
+
+    def _say(self) -> str:
+        return f"No. {super()._say()}" if self._mistaken else super()._say()
+
+    def _begin(self, task: Task) -> str:
+        self._mistaken = False
+        return super()._begin(task)
+
+    def _act(self, action: str) -> Outcome:
+        self._mistaken = self._mistaken or action != f"write {self.word[self._spelt]}"
+        return super()._act(action)
+
+
+class Ordered(SpellingEnv):
+    """What it says depends on the episodes that it has played before."""
+
+    played = 0
+
+    def _begin(self, task: Task) -> str:
+        self.played += 1
+        return f"{super()._begin(task)} This is episode {self.played}."
+
+
+class TalkativeList(SpellingEnv):
+    """It tells what to do beside the observation, in a list."""
+
+    def _info(self) -> dict[str, Any]:
+        return {**super()._info(), "memory": {"plan": list(self._oracle())}}
 
 
 class SameWords(Words):

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.results import SUITE
+from tests.evaluation.results import SUITE, read, summarize_again, write
 from tests.leaderboard.results import ATTACK, NAME
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import compare, load_result, verify_result
+from textagent_gym.evaluation.results import records_of
 from textagent_gym.leaderboard import build, check_entry, find_results
+from textagent_gym.leaderboard.entries import LONGEST_NAME, shown, shown_name
 from textagent_gym.leaderboard.site import MARKER, comparisons, write_pages
 from textagent_gym.leaderboard.trajectories import LONGEST_TEXT, bounded
 from textagent_gym.terminal import visible
@@ -59,6 +61,30 @@ def test_a_result_that_is_not_right_is_left_out_with_the_reason(results: Path, t
     assert "success is False, and True is recorded" in left_out[0].reasons[0]
     assert "success is False" in Tags((tmp_path / "site" / "about.html").read_text()).text
     assert "liar" not in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_nobody_gains_a_place_by_episodes_that_broke(results: Path, tmp_path: Path) -> None:
+    """Nobody can check that they did, so losses may be among them."""
+    folder = shutil.copytree(results / SUITE.name, tmp_path / "results") / "admissible-random"
+    for part in SUITE.parts:
+        records = records_of(folder, part)
+        values = read(records)
+        for episode in values[1:]:
+            if not episode["success"]:
+                episode.update(broken="the server is gone", terminated=False, truncated=True)
+        write(records, values)
+    summarize_again(folder)
+    build(tmp_path / "results", tmp_path / "site", episodes=0)
+    text = Tags((tmp_path / "site" / "index.html").read_text()).text
+    success = sum(episode.success for episode in load_result(folder).episodes) / SUITE.episodes
+    assert f"broken: success is {success:.1%} if these are lost" in text
+    assert text.index("100.0%", text.index("oracle")) < text.index("admissible-random")
+
+
+def test_an_agents_name_shows_what_cannot_be_seen_in_one_line() -> None:
+    assert shown_name("ora\u200bcle\u202e\n\u2028") == "ora\\u200bcle\\u202e␊\\u2028"
+    assert len(shown_name("\u200b" * 500)) <= LONGEST_NAME + 1
+    assert shown("one\ntwo\tthree") == "one␊two␉three"
 
 
 def test_a_success_is_never_shown_without_its_interval(site: Path) -> None:

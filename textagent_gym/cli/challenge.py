@@ -13,7 +13,7 @@ from textagent_gym.cli.subcommand import subcommand
 
 @dataclass(frozen=True, kw_only=True)
 class Commit:
-    """Commit to a policy by its hash, before the tasks are drawn. Publish the file."""
+    """Commit to a policy by its hash, and to its sampling, before the tasks are drawn. Publish the file."""
 
     model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
     """Folder of the policy."""
@@ -21,12 +21,18 @@ class Commit:
     """Suite whose settings will be played; its splits must be endless."""
     out: Path
     """File of the commitment."""
+    temperature: float = 1.0
+    """Sampling temperature that will be played with; 0 takes the likeliest token."""
+    max_tokens: int = 24
+    """Largest number of tokens per action that will be played with."""
 
     def run(self) -> int:
         """Write the commitment."""
+        from textagent_gym.agents import PolicySettings
         from textagent_gym.evaluation import commit
 
-        commitment = commit(self.model, self.suite, self.out)
+        settings = PolicySettings(temperature=self.temperature, max_action_tokens=self.max_tokens)
+        commitment = commit(self.model, self.suite, self.out, settings)
         print(f"Committed to policy {commitment.policy[:12]} in {self.out}: sha256 {commitment.digest}")
         return 0
 

@@ -101,16 +101,18 @@ class Eval(ChosenTasks):
         """Name of the suite of a challenge.
 
         Raises:
-            InvalidOptionError: the file holds none, or another policy was committed to.
+            InvalidOptionError: the file holds none, or another policy or sampling was committed to.
         """
         from textagent_gym.evaluation import read_challenge
 
         challenge = read_challenge(path)
         if self.suite is not None:
             raise InvalidOptionError("a challenge names its suite: leave out --suite")
-        if getattr(agent, "details", {}).get("policy") != challenge.commitment.policy:
+        broken = challenge.commitment.broken_by(getattr(agent, "details", {}))
+        if broken:
             raise InvalidOptionError(
-                f"{path} is of the policy {challenge.commitment.policy[:12]}: give its folder as --agent model:FOLDER"
+                f"{path} is of the policy {challenge.commitment.policy[:12]}: give its folder as --agent model:FOLDER, "
+                f"with its sampling ({broken})"
             )
         return challenge.suite.name
 

@@ -64,8 +64,7 @@ class Verify:
         with bar("Replaying", len(load_result(self.result).episodes)) as done:
             verification = verify_result(self.result, done, model=self.model, challenge=self.challenge)
         result = verification.result
-        exact = all(not evaluation.spec["nondeterministic"] for evaluation in result.evaluations.values())
-        status = _print(verification.notes, verification.mismatches, result.episodes, result.agent, exact)
+        status = _print(verification.notes, verification.mismatches, result.episodes, result.agent, verification.exact)
         if not status:
             console = Console()
             console.print(suite_table(result))

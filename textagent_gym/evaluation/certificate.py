@@ -122,6 +122,6 @@ def _finding(subject: Subject, promise: Promise, name: str) -> Finding:
         status, what = NOT_APPLICABLE, str(reason)
     except BrokenPromiseError as broken:
         status, what = BROKEN, str(broken)
-    except Exception as error:  # noqa: BLE001 (whatever a world raises is what its author must see)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a world raises is what its author must see)
         status, what = BROKEN, f"it raises {type(error).__name__}: {error}"
     return Finding(name, status, what[:_LONGEST_REASON], round(time.perf_counter() - started, 3))

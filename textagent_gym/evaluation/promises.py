@@ -13,9 +13,9 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import accumulate, pairwise
 from random import Random
 from statistics import fmean
@@ -43,6 +43,8 @@ from textagent_gym.vector import make_vec
 
 DENSITIES = ("sparse", 0.5, "dense")
 _MOMENT = 4  # Actions before a moment that is saved, and after it: milestones may have been reached.
+_TOLD = ("admissible_actions", "oracle_action")  # What `infos` asks for.
+_ROUNDING = 1e-9  # Sums of some hundred rewards differ by less.
 _SECONDS = 600.0  # Seconds for a process that plays the same episodes: a world may have to make its games.
 _HASH_SEEDS = ("1", "2")
 
@@ -96,7 +98,8 @@ def equal_seeds_give_equal_episodes(subject: Subject) -> str:
     """Equal seeds give equal episodes in this process and in others, whatever `PYTHONHASHSEED` is."""
     subject.need_deterministic()
     here = transcripts(subject)
-    _expect(transcripts(subject), here, "equal seeds give equal episodes in one process")
+    again = transcripts(subject, backwards=True)
+    _expect(again, here, "equal seeds give equal episodes in one process, whatever was played before")
     asked = json.dumps([gymnasium.spec(subject.id).to_json(), subject.kwargs, subject.tasks, subject.seed])
     program = "import sys; from textagent_gym.evaluation.walks import print_transcripts; print_transcripts()"
     for hash_seed in _HASH_SEEDS:
@@ -156,7 +159,7 @@ def any_string_is_survived(subject: Subject) -> str:
                 action = strange_text(draw, known)
                 try:
                     step = env.step(action)
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     raise BrokenPromiseError(
                         f"a step takes any string: {action!r:.200} raised {type(error).__name__}: {error}"
                     ) from error
@@ -188,7 +191,10 @@ def no_observation_contains_the_solution(subject: Subject) -> str:
 
 
 def density_changes_rewards_alone(subject: Subject) -> str:
-    """Equal actions give equal observations and ends at every density; unsolved episodes return less than 1.0."""
+    """Equal actions give equal observations and ends at every density; unsolved episodes return less than 1.0.
+
+    They return nothing where only success pays, and no episode returns more than 1.0.
+    """
     subject.need_numbered()
     subject.need_deterministic()
     envs = [subject.make_base(reward_density=density) for density in DENSITIES]
@@ -196,13 +202,16 @@ def density_changes_rewards_alone(subject: Subject) -> str:
     for index in range(subject.tasks):
         steps, actions = walk(envs[0], subject.options(index), Random(subject.seed + index), WALK)
         first = envs[0].task.id, _without_reward(steps)
-        for env, density in zip(envs[1:], DENSITIES[1:], strict=True):
+        for env, density in zip(envs, DENSITIES, strict=True):
             begun = begin(env, subject.options(index))
             other = (begun, *do(env, actions))
             _expect((env.task.id, _without_reward(other)), first, f"task {index} reads the same at {density!r}")
-            unsolved = [step[1] for step in other if not step[4]["success"]]
-            most = max(accumulate(unsolved))
+            most = max(accumulate(step[1] for step in other if not step[4]["success"]))
+            if density == "sparse":
+                _expect(most <= 0.0, True, f"task {index} returns nothing at 'sparse' before it is solved ({most})")
             _expect(most < 1.0, True, f"task {index} returns less than 1.0 at {density!r} before it is solved ({most})")
+            total = sum(step[1] for step in other)
+            _expect(total <= 1.0 + _ROUNDING, True, f"task {index} returns at most 1.0 at {density!r} ({total})")
         count += len(actions)
     for env in envs:
         env.close()
@@ -377,8 +386,21 @@ def _check_step(env: gymnasium.Env[str, str], action: str, step: tuple[Any, ...]
 
 
 def _texts(info: Mapping[str, Any]) -> dict[str, str]:
-    """The texts in an `info`, by what they are called in a message."""
-    return {f"info[{name!r}]": value for name, value in info.items() if isinstance(value, str)}
+    """The texts in an `info`, by what they are called in a message; lists of texts are one."""
+    return {f"info[{name!r}]": ", ".join(_texts_in(value)) for name, value in info.items() if name not in _TOLD}
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts_in(item)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _texts_in(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from _texts_in([getattr(value, each.name) for each in fields(value)])
 
 
 @dataclass(frozen=True, slots=True)

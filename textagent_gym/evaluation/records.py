@@ -6,11 +6,11 @@ import gzip
 import hashlib
 import json
 import platform
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ LARGEST_FILE = 2**28
 _SEAL = "sha256"  # Key of the last line.
 _DEEPEST = 20  # Levels of a line: an argument of a wrapper in a spec has five, and its value has some of its own.
 _LARGEST_NUMBER = 2**128  # Seeds are below it.
+_LARGEST = sys.float_info.max  # JSON has no infinity, and no number that is none.
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +313,8 @@ def load(path: str | Path) -> Evaluation:
             if sealed:
                 raise ValueError("follows the seal")
             values = read_line(text)
+            if text != json.dumps(values, sort_keys=True).encode() + b"\n":
+                raise ValueError("is written otherwise than results are")
             if number == 1:
                 head = _read_header(values)
             elif isinstance(values, dict) and _SEAL in values:
@@ -355,8 +358,8 @@ def read_line(text: bytes) -> Any:
     """What a line holds.
 
     Raises:
-        ValueError: it is not JSON, names something twice, which programs read differently, or is nested deeper than
-            results are.
+        ValueError: it is not JSON, names something twice, which programs read differently, is nested deeper than
+            results are, or holds a number that cannot be counted with.
     """
     try:
         values = json.loads(text, object_pairs_hook=_once)
@@ -369,9 +372,9 @@ def read_line(text: bytes) -> Any:
 
 
 def _check_numbers(value: Any, depth: int) -> None:
-    """Raise `ValueError` for values nested too deep, or whole numbers that cannot be counted with."""
-    if isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
-        raise ValueError("holds a number that is too large")
+    """Raise `ValueError` for values nested too deep, or numbers that cannot be counted with."""
+    if isinstance(value, int | float) and not abs(value) <= (_LARGEST_NUMBER if isinstance(value, int) else _LARGEST):
+        raise ValueError(f"holds the number {value!r:.20}, which is none or too large")
     if isinstance(value, dict | list):
         if not depth:
             raise ValueError("is nested too deep")
@@ -416,10 +419,12 @@ def read_record(data: Any) -> EpisodeRecord:
         raise ValueError("holds an action that is not a text")
     if not all(isinstance(reward, float) for reward in data["rewards"]):
         raise ValueError("holds a reward that is not a number with a decimal point")
-    for name in ("seconds", "tokens", "cost"):
+    for name in ("seconds", "tokens", "cost", "invalid_actions"):
         amount = data.get(name)
-        if amount is not None and not 0 <= amount < inf:  # NaN is not, either.
+        if amount is not None and amount < 0:
             raise ValueError(f"holds {amount} {name}")
+    if any(isinstance(value, dict | list | str) for value in (data["complexity"] or {}).values()):
+        raise ValueError("holds a complexity that is not made of numbers")
     return EpisodeRecord(**{**data, "actions": tuple(data["actions"]), "rewards": tuple(data["rewards"])})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,19 +40,26 @@ CHECKED_AGENTS = ("random", "admissible-random", "oracle", "expert")
 """Agents that act equally wherever they play, so that whoever claims to be one can be checked."""
 
 
+def _letters(name: str) -> str:
+    """What a name reads like: without case, spaces, marks and characters that cannot be seen."""
+    return "".join(letter for letter in unicodedata.normalize("NFKC", name).casefold() if letter.isalnum())
+
+
 class _Recorded:
     """Does what was recorded, and stops where the record ends.
 
     Args:
         actions: recorded actions.
         claimed: agent that is said to have acted; `None` where that cannot be checked.
+        whole: whether the agent stopped itself where the record ends.
     """
 
     name = "recorded"
 
-    def __init__(self, actions: tuple[str, ...], claimed: Agent | None) -> None:
+    def __init__(self, actions: tuple[str, ...], claimed: Agent | None, *, whole: bool = True) -> None:
         self._actions = actions
         self._claimed = claimed
+        self._whole = whole
         self._next = 0
         self.difference = ""
 
@@ -66,7 +74,7 @@ class _Recorded:
         """The next recorded action."""
         action = self._actions[self._next] if self._next < len(self._actions) else None
         self._next += 1
-        if self._claimed is not None and not self.difference:
+        if self._claimed is not None and not self.difference and (self._whole or action is not None):
             expected = self._claimed.act(observation, info)
             if expected != action:
                 name, recorded = self._claimed.name, "nothing" if action is None else repr(action)
@@ -82,20 +90,20 @@ def replay(
     *,
     spec: EnvSpec | None = None,
     conversations: Iterator[Any] | None = None,
-    recompute: Callable[[list[dict[str, Any]], int], str] | None = None,
+    recompute: Callable[[list[dict[str, Any]], EpisodeRecord], str] | None = None,
 ) -> list[Mismatch]:
     """Play every recorded action again and compare; an empty list says that the file is right.
 
     Every task must be there, in the order of the split, as often as the header says. Agents of this suite that act
     equally everywhere (`CHECKED_AGENTS`) are asked what they would do; nobody else's name can be checked, nor
-    `seconds`, `tokens` and `cost`, nor an episode whose world broke, which counts neither as won nor as lost.
+    `seconds`, `tokens` and `cost`, nor whether a world broke; such an episode counts neither as won nor as lost.
 
     Args:
         evaluation: file to check.
         progress: called with the number of episodes checked so far.
         spec: environment to play in; by default the file's own, as far as it is safe to make (see `spec_from_file`).
         conversations: what is said to have been said in each episode, as JSON values; `None` for no check.
-        recompute: called with the conversation and the seed of each episode that a replay confirms; returns what the
+        recompute: called with the conversation and the record of each episode that a replay confirms; returns what the
             policy would not have said, in words.
 
     Raises:
@@ -118,13 +126,14 @@ def replay(
                 conversation = "" if conversation is None else conversation  # Nothing is not left unchecked.
             what = _wrong_task(env, evaluation.seed, expected, index, repeat)
             if not what and expected.broken:
-                what = _difference_of_broken(expected)
+                what = _difference_of_broken(env, expected, index, claimed)
             elif not what:
                 what = _difference(env, expected, index, claimed, conversation, compare_texts=texts)
+                what = what or _wrong_tokens(recorded, expected)
             if not what and conversation is not None and not _is_conversation(conversation):
                 what = "its conversation is none"
             if not what and recompute is not None and not expected.broken:
-                what = recompute(recorded or [], expected.seed)
+                what = recompute(recorded or [], expected)
             if what:
                 mismatches.append(Mismatch(number, expected.task, what))
             if progress is not None:
@@ -149,6 +158,9 @@ def _gaps(evaluation: Evaluation, env: gymnasium.Env[str, str]) -> list[str]:
         gaps.append(f"split {evaluation.split!r} is recorded, and the environment plays {split!r}")
     if evaluation.agent in CHECKED_AGENTS and evaluation.details:
         gaps.append(f"the agent {evaluation.agent!r} has no details, and some are recorded")
+    alike = {_letters(name): name for name in CHECKED_AGENTS}.get(_letters(evaluation.agent), evaluation.agent)
+    if alike != evaluation.agent:
+        gaps.append(f"the agent {evaluation.agent!r:.100} reads like {alike!r}, which is an agent of this suite")
     strange = sorted(set(evaluation.versions) - {"python", *packages_of(evaluation.env)})
     if strange or not all(isinstance(version, str) for version in evaluation.versions.values()):
         gaps.append(f"versions are recorded of what decides nothing here: {', '.join(strange)}")
@@ -167,11 +179,36 @@ def _wrong_task(env: gymnasium.Env[str, str], seed: int, expected: EpisodeRecord
     return "" if expected.seed == right else f"its seed is {expected.seed}, not {right}"
 
 
-def _difference_of_broken(expected: EpisodeRecord) -> str:
-    """What cannot be so in the record of an episode whose world broke, in words; empty if nothing."""
-    if expected.success or expected.terminated or not expected.truncated:
-        return "an episode whose world broke is truncated, neither terminated nor a success"
-    return ""
+def _difference_of_broken(env: gymnasium.Env[str, str], expected: EpisodeRecord, index: int, claimed: str) -> str:
+    """What went otherwise before the world broke, in words; empty if nothing did.
+
+    Its last action may be the one that broke the world, so it is not played.
+    """
+    if expected.success or expected.terminated or not expected.truncated or expected.stopped:
+        return "an episode whose world broke is truncated, neither terminated nor stopped nor a success"
+    if len(expected.actions) != len(expected.rewards):
+        return f"{len(expected.actions)} actions but {len(expected.rewards)} rewards are recorded"
+    before = expected.actions[:-1]
+    try:
+        agent = _Recorded(before, make_agent(claimed, env) if claimed else None, whole=False)
+        episode = play_until_whole(env, agent, options={"task_index": index}, seed=expected.seed)
+    except (TextAgentError, gymnasium.error.Error) as error:
+        return f"it cannot be played: {error}"
+    if episode.broken:
+        return ""
+    now = record(episode, expected.seed)
+    for turn, (reward, recorded) in enumerate(zip(now.rewards, expected.rewards, strict=False), start=1):
+        if reward != recorded:
+            return f"action {turn} earned {reward}, and {recorded} is recorded"
+    if expected.actions and not now.stopped:
+        return f"it is recorded as broken ({expected.broken:.100}), and had ended after {now.turns} actions"
+    for name in ("task_type", "complexity"):  # A world that breaks before the first action may tell neither.
+        there, here = getattr(expected, name), getattr(now, name)
+        if (there or expected.actions) and there != here:
+            return f"{name} is {here!r}, and {there!r:.200} is recorded"
+    if not 0 <= expected.invalid_actions - now.invalid_actions <= len(expected.actions) - len(before):
+        return f"{now.invalid_actions} actions before the last are invalid, and {expected.invalid_actions} are recorded"
+    return agent.difference
 
 
 def _difference(
@@ -199,7 +236,7 @@ def _difference(
     if compare_texts:
         same = json.dumps(conversation) == json.dumps(episode.conversation)
     else:
-        same = _is_conversation(conversation) and _says(conversation, expected)
+        same = _is_conversation(conversation) and _says(conversation, episode.conversation, expected)
     return "" if same else "its conversation is not what was said"
 
 
@@ -229,12 +266,26 @@ def _is_conversation(messages: Any) -> bool:
     )
 
 
-def _says(conversation: list[dict[str, str]], expected: EpisodeRecord) -> bool:
-    """Whether a conversation holds the actions and the observations of a record."""
+def _wrong_tokens(messages: Any, expected: EpisodeRecord) -> str:
+    """What is wrong with the number of tokens where a conversation holds them, in words; empty if nothing."""
+    sampled = [message["ids"] for message in messages or () if "ids" in message]
+    number = sum(map(len, sampled))
+    if not sampled or number == expected.tokens:
+        return ""
+    return f"its conversation holds {number} tokens, and {expected.tokens} are recorded"
+
+
+def _says(conversation: list[dict[str, str]], played: list[dict[str, str]], expected: EpisodeRecord) -> bool:
+    """Whether a conversation is the one that was played, but for observations, which are those of a record."""
     texts: dict[str, list[str]] = {"system": [], "user": [], "assistant": []}
     for message in conversation:
         texts[message["role"]].append(message["content"])
-    return tuple(texts["assistant"]) == expected.actions and digest(texts["user"]) == expected.observations
+    return (
+        [message["role"] for message in conversation] == [message["role"] for message in played]
+        and texts["system"] == [message["content"] for message in played if message["role"] == "system"]
+        and tuple(texts["assistant"]) == expected.actions
+        and digest(texts["user"]) == expected.observations
+    )
 
 
 def _difference_of(episode: Episode, expected: EpisodeRecord, agent: str, *, compare_texts: bool) -> str:

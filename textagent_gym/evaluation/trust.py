@@ -18,10 +18,11 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.published import check_endless, suite_of
 from textagent_gym.evaluation.records import bounded_lines, read_line
@@ -29,10 +30,10 @@ from textagent_gym.evaluation.suites import Suite
 from textagent_gym.files import write_whole
 
 REPLAYED, CHALLENGE, RECOMPUTED = "replayed", "challenge", "recomputed"
-FORMAT = "textagent-gym challenge 1"
+FORMAT = "textagent-gym challenge 2"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _SEED = re.compile(r"[0-9a-f]{32}")
-_POLICY_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "*.bin")
+_NOTES = (".md", ".png")  # What people read, and no policy is loaded from.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,17 +43,32 @@ class Commitment:
     Attributes:
         policy: digest of the policy (see `policy_digest`).
         suite: name of the suite whose settings are played.
+        temperature, max_action_tokens: settings of the sampling (see `PolicySettings`): others give other episodes.
         format: format of the file.
     """
 
     policy: str
     suite: str
+    temperature: float
+    max_action_tokens: int
     format: str = FORMAT
 
     @property
     def digest(self) -> str:
         """SHA-256 of the commitment, hexadecimal."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+    def broken_by(self, details: Mapping[str, Any]) -> str:
+        """What of an agent is not what was committed to, in words; "" if nothing.
+
+        Args:
+            details: facts about the agent.
+        """
+        for name in ("policy", "temperature", "max_action_tokens"):
+            asked, there = getattr(self, name), details.get(name)
+            if there != asked:
+                return f"{name} {asked!r:.14} was committed to, and {there!r:.100} is recorded"
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,38 +100,70 @@ def provable(suite: str, details: Mapping[str, Any]) -> list[str]:
     return [level for level, proves in levels.items() if proves]
 
 
-def policy_digest(folder: str | Path) -> str:
-    """SHA-256 of a policy's files (weights, configuration, tokenizer, chat settings), hexadecimal.
+def settings_of(details: Mapping[str, Any]) -> PolicySettings:
+    """The settings of the sampling among the facts about a policy.
 
     Raises:
-        InvalidOptionError: the folder does not exist, or holds no policy.
+        InvalidOptionError: they are not those of a policy.
+    """
+    temperature, tokens = details.get("temperature"), details.get("max_action_tokens")
+    if not isinstance(temperature, float | int) or isinstance(temperature, bool) or type(tokens) is not int:
+        raise InvalidOptionError("the agent is no policy: its temperature and max_action_tokens are not recorded")
+    return PolicySettings(temperature=temperature, max_action_tokens=tokens)
+
+
+def policy_digest(folder: str | Path) -> str:
+    """SHA-256 of a policy, hexadecimal: of all files in its folder but notes and hidden ones.
+
+    Raises:
+        InvalidOptionError: the folder does not exist, holds no policy, or takes parts from elsewhere.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise InvalidOptionError(f"the folder {folder} of the policy does not exist")
-    files = sorted({path for pattern in _POLICY_FILES for path in folder.glob(pattern) if path.is_file()})
-    if not any(path.suffix in (".safetensors", ".bin") for path in files):
+    names = {path.relative_to(folder): path for path in folder.rglob("*")}
+    files = {
+        name.as_posix(): path
+        for name, path in names.items()
+        if path.is_file() and path.suffix not in _NOTES and not any(part.startswith(".") for part in name.parts)
+    }
+    if not any(name.endswith((".safetensors", ".bin")) for name in files):
         raise InvalidOptionError(f"the folder {folder} holds no policy: it has no weights (*.safetensors)")
+    _check_parts(folder, files)
     digest = hashlib.sha256()
-    for path in files:
+    for name, path in sorted(files.items()):
         with open(path, "rb") as file:
-            digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+            digest.update(f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()
 
 
-def commit(policy: str | Path, suite: str, path: Path) -> Commitment:
-    """Write the commitment to a policy.
+def _check_parts(folder: Path, files: Mapping[str, Path]) -> None:
+    """Raise `InvalidOptionError` for a policy that would be loaded from other files than those of its folder."""
+    if "adapter_config.json" in files:
+        raise InvalidOptionError(f"the folder {folder} holds an adapter, whose base is elsewhere: merge them first")
+    if any(path.is_symlink() and path.is_dir() for path in folder.rglob("*")):
+        raise InvalidOptionError(f"the folder {folder} holds a link to a folder: copy what it links to")
+    for name, path in files.items():
+        if name.endswith(".index.json") and "/" not in name:
+            shards = _read(path).get("weight_map")
+            if not isinstance(shards, dict) or not files.keys() >= set(map(str, shards.values())):
+                raise InvalidOptionError(f"{path} names weights that are not in the folder {folder}")
+
+
+def commit(policy: str | Path, suite: str, path: Path, settings: PolicySettings | None = None) -> Commitment:
+    """Write the commitment to a policy, and to the settings with which it is sampled.
 
     Args:
         policy: folder of the policy.
         suite: name of the suite whose settings will be played.
         path: file that is written; it must not exist.
+        settings: settings of the sampling; by default those of `PolicySettings`.
 
     Raises:
         InvalidOptionError: there is no such policy or suite, the suite has a split that ends, or the file exists.
     """
     check_endless(suite_of(suite))
-    commitment = Commitment(policy=policy_digest(policy), suite=suite)
+    commitment = Commitment(policy=policy_digest(policy), suite=suite, **asdict(settings or PolicySettings()))
     _write_new(path, asdict(commitment))
     return commitment
 
@@ -157,11 +205,11 @@ def _commitment(values: dict[str, object], path: Path) -> Commitment:
         InvalidOptionError: they do not make a commitment.
     """
     policy, suite = values.get("policy"), values.get("suite")
-    right = set(values) == {"format", "policy", "suite"} and values["format"] == FORMAT
+    right = set(values) == {each.name for each in fields(Commitment)} and values["format"] == FORMAT
     if not right or not isinstance(suite, str) or not isinstance(policy, str) or not _HASH.fullmatch(policy):
         raise InvalidOptionError(f"{path} holds no commitment of {FORMAT!r}")
     check_endless(suite_of(suite))
-    return Commitment(policy=policy, suite=suite)
+    return Commitment(policy=policy, suite=suite, **asdict(settings_of(values)))
 
 
 def _read(path: Path) -> dict[str, object]:

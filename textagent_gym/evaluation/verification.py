@@ -15,13 +15,14 @@ from typing import Any
 
 import gymnasium
 
-from textagent_gym.agents import PolicySettings, recomputer
+from textagent_gym.agents import recomputer
 from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.copies import find_copies
 from textagent_gym.evaluation.learning import read_curve
 from textagent_gym.evaluation.published import suite_of
 from textagent_gym.evaluation.records import (
+    LARGEST_FILE,
     Evaluation,
     begin,
     bounded_lines,
@@ -44,7 +45,7 @@ from textagent_gym.evaluation.results import (
     to_json,
 )
 from textagent_gym.evaluation.suites import Part, Suite
-from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED, provable, read_challenge
+from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED, provable, read_challenge, settings_of
 
 _IDENTITY: dict[str, type] = {"format": str, "suite": str, "digest": str, "agent": str, "details": dict}
 
@@ -59,6 +60,7 @@ class Verification:
         notes: sentences about what a reader should know, such as other versions of packages.
         trust: levels of trust that have been proven (see `trust`); none if something is not as it should be.
         flags: sentences about what looks as if somebody else had played (see `copies`).
+        exact: whether everything that the agent read was compared: no world of the suite says that it may differ.
     """
 
     result: Result
@@ -66,6 +68,7 @@ class Verification:
     notes: tuple[str, ...]
     trust: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    exact: bool = True
 
 
 def load_result(folder: Path) -> Result:
@@ -77,6 +80,11 @@ def load_result(folder: Path) -> Result:
     identity = _identity(folder)
     suite = suite_of(identity["suite"])
     _check_files(folder, suite)
+    size = sum(records_of(folder, part).stat().st_size for part in suite.parts)
+    if size > LARGEST_FILE:
+        raise InvalidOptionError(
+            f"{folder} is larger than result files are: {size} bytes of episodes, at most {LARGEST_FILE}"
+        )
     evaluations = {part.name: load(records_of(folder, part)) for part in suite.parts}
     return Result(
         suite=suite,
@@ -111,6 +119,7 @@ def verify_result(
     policy = None if model is None else recomputer(str(model), settings_of(result.details))
     wrong = [Mismatch(None, "", what, IDENTITY) for what in _wrong_player(result, policy, challenge)]
     recompute = None if policy is None or wrong else policy.difference
+    exact = True
     mismatches: list[Mismatch] = []
     notes: list[str] = []
     flags: list[str] = []
@@ -127,53 +136,45 @@ def verify_result(
             differences = [Mismatch(None, "", what) for what in _wrong_header(evaluation, result, part, env)]
             # The numbers of tasks and episodes are the suite's: what the header says otherwise has been noted.
             asked = replace(evaluation, tasks=part.tasks, repeats=part.episodes, seed=part.seed, first=part.first)
+            assert env.spec is not None
+            exact = exact and not env.spec.nondeterministic
             differences += replay(asked, show, spec=env.spec, conversations=conversations, recompute=recompute)
             if not differences and result.agent not in CHECKED_AGENTS:
-                assert env.spec is not None
                 flags += [f"Part {part.name}: {copy}." for copy in find_copies(asked, env.spec)]
         if any(True for _ in conversations):
             differences.append(Mismatch(None, "", "more conversations than episodes are there"))
         mismatches += [replace(mismatch, file=file.name) for mismatch in differences]
         notes += [note for note in other_versions(evaluation) if note not in notes]
         checked += len(evaluation.episodes)
+    if recompute is not None and policy.doubt:
+        wrong.append(Mismatch(None, "", policy.doubt, IDENTITY))
     # Numbers of episodes that did not happen may be no numbers.
     others = _wrong_digests(folder, result) if mismatches else _wrong_summary(folder, result)
     mismatches = [*wrong, *mismatches, *(Mismatch(None, "", what, file) for file, what in others)]
     proven = {
         REPLAYED: True,
         CHALLENGE: challenge is not None,
-        RECOMPUTED: model is not None and not any(episode.broken for episode in result.episodes),
+        # What a policy was told decides what it says: where that cannot be compared, nothing is proven.
+        RECOMPUTED: model is not None and exact and not any(episode.broken for episode in result.episodes),
     }
     trust = tuple(level for level, right in proven.items() if right and not mismatches)
     notes += [f"It can prove more: {how}." for how in _unproven(result, model, challenge)]
     return Verification(
-        result=result, mismatches=tuple(mismatches), notes=tuple(notes), trust=trust, flags=tuple(flags)
+        result=result, mismatches=tuple(mismatches), notes=tuple(notes), trust=trust, flags=tuple(flags), exact=exact
     )
-
-
-def settings_of(details: dict[str, Any]) -> PolicySettings:
-    """The settings of the sampling among the facts about a policy.
-
-    Raises:
-        InvalidOptionError: they are not those of a policy.
-    """
-    temperature, tokens = details.get("temperature"), details.get("max_action_tokens")
-    if not isinstance(temperature, float | int) or isinstance(temperature, bool) or type(tokens) is not int:
-        raise InvalidOptionError("the agent is no policy: its temperature and max_action_tokens are not recorded")
-    return PolicySettings(temperature=temperature, max_action_tokens=tokens)
 
 
 def _wrong_player(result: Result, policy: Any, challenge: Path | None) -> Iterator[str]:
     """What speaks against the policy or the challenge that a result is said to be of."""
-    recorded = result.details.get("policy")
     if policy is not None and (result.agent, result.details) != (policy.name, policy.details):
         yield f"it is not a result of {policy.name} with {policy.details}: {result.agent!r:.100} is recorded"
     if challenge is not None:
         asked = read_challenge(challenge)
         if result.suite.name != asked.suite.name:
             yield f"the challenge asks for {asked.suite.name}, and {result.suite.name} is recorded"
-        if recorded != asked.commitment.policy:
-            yield f"policy {asked.commitment.policy[:12]} was committed to, and {recorded!r:.100} is recorded"
+        broken = asked.commitment.broken_by(result.details)
+        if broken:
+            yield broken
 
 
 def _unproven(result: Result, model: Path | None, challenge: Path | None) -> Iterator[str]:
@@ -272,9 +273,10 @@ def _wrong_header(evaluation: Evaluation, result: Result, part: Part, env: gymna
 
 
 def _conversations(path: Path) -> Iterator[Any]:
-    """The conversations of a file; "" for a line that is damaged."""
+    """The conversations of a file; "" for a line that is damaged, or written otherwise than results are."""
     for text in bounded_lines(path):
         try:
-            yield read_line(text)
+            values = read_line(text)
         except ValueError:
-            yield ""
+            values = ""
+        yield values if text == json.dumps(values).encode() + b"\n" else ""

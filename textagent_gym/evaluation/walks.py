@@ -80,14 +80,19 @@ def commands_of(env: gymnasium.Env[str, str]) -> tuple[str, ...]:
     return base.admissible_actions()
 
 
-def transcripts(subject: Subject) -> list[str]:
-    """Digests of one episode per seed, hexadecimal."""
+def transcripts(subject: Subject, *, backwards: bool = False) -> list[str]:
+    """Digests of one episode per seed, hexadecimal.
+
+    Args:
+        subject: world that is played.
+        backwards: whether the episode of the last seed is played first.
+    """
     digests = []
     with closing(subject.make()) as env:
-        for seed in range(subject.seed, subject.seed + subject.tasks):
+        for seed in range(subject.seed, subject.seed + subject.tasks)[:: -1 if backwards else 1]:
             steps, actions = walk(env, None, Random(seed), WALK, seed=seed)
             digests.append(hashlib.sha256(repr((steps, actions)).encode(errors="backslashreplace")).hexdigest())
-    return digests
+    return digests[:: -1 if backwards else 1]
 
 
 def print_transcripts() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import category
 
 import gymnasium
 
@@ -26,6 +27,7 @@ _DEEPEST = 4  # Folders between the one that is named and a result: SUITE/AGENT,
 _LONGEST_SLUG = 40  # Characters of a name that an address repeats.
 _MOST_REASONS = 3  # Differences that are told of a result that is left out: the first show what is wrong.
 _LONGEST_REASON = 300  # Characters of one of them.
+_ONE_LINE = {ord("\n"): "␊", ord("\t"): "␉", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +176,6 @@ def _entry(folder: Path, verification: Verification) -> Entry:
         worlds[part.name] = world.name if world is not None else part.env
         with closing(make_part(part, result.details)) as env:
             densities[part.name] = base_of(env).reward_density
-    exact = all(not evaluation.spec["nondeterministic"] for evaluation in result.evaluations.values())
     digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
     return Entry(
         slug=f"{_slug(result.suite.name)}-{_slug(result.agent)}-{digest[:12]}",
@@ -185,7 +186,7 @@ def _entry(folder: Path, verification: Verification) -> Entry:
         notes=(
             *verification.flags,
             *verification.notes,
-            *(() if exact else ("What the agent read may differ from run to run; all else is checked.",)),
+            *(() if verification.exact else ("What the agent read may differ from run to run; all else is checked.",)),
         ),
         worlds_of_parts=worlds,
         densities=densities,
@@ -193,17 +194,22 @@ def _entry(folder: Path, verification: Verification) -> Entry:
 
 
 def shown(text: str, longest: int = _LONGEST_REASON) -> str:
-    """A text of a stranger as it may be shown in one line: without commands to a terminal, and bounded.
+    """A text of a stranger as it may be shown in one line: without commands to a terminal or line ends, and bounded.
 
-    >>> shown("red\\x1b[31m", 4)
-    'red␛…'
+    >>> shown("red\\x1b[31m", 4), shown("one\\ntwo")
+    ('red␛…', 'one␊two')
     """
-    return visible(text if len(text) <= longest else text[:longest] + "…")
+    return visible(text if len(text) <= longest else text[:longest] + "…").translate(_ONE_LINE)
 
 
 def shown_name(name: str) -> str:
-    """The name of an agent as it may be shown; "(no name)" for an empty one."""
-    return shown(name, LONGEST_NAME).strip() or "(no name)"
+    """The name of an agent as it may be shown, with what cannot be seen; "(no name)" for an empty one.
+
+    >>> shown_name("ora\\u200bcle")
+    'ora\\\\u200bcle'
+    """
+    seen = "".join(f"\\u{ord(each):04x}" if category(each) == "Cf" else each for each in name[:LONGEST_NAME])
+    return shown(seen + name[LONGEST_NAME:][:1], LONGEST_NAME).strip() or "(no name)"
 
 
 def _slug(name: str) -> str:

@@ -59,6 +59,12 @@ class Row:
     entry: Entry
     summary: Summary
 
+    @property
+    def at_least(self) -> float:
+        """Success if all episodes that broke are lost: nobody can check that they did."""
+        asked = self.summary.episodes + self.summary.broken
+        return self.summary.success.mean * self.summary.episodes / asked
+
 
 def build(
     results: Path,
@@ -142,7 +148,7 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
     for entry in entries:
         namesakes.setdefault(entry.agent, set()).add(entry.agent_slug)
     rows = [_row(entry, unique=len(namesakes[entry.agent]) == 1) for entry in entries]
-    rows.sort(key=lambda row: (row.entry.result.suite.name, -row.summary.success.mean, row.entry.agent))
+    rows.sort(key=lambda row: (row.entry.result.suite.name, -row.at_least, row.entry.agent))
     by_suite: dict[str, list[Row]] = {}
     by_agent: dict[str, list[Row]] = {}
     for row in rows:

@@ -95,13 +95,13 @@ def test_another_policy_is_not_the_one_that_played(honest: Path, tmp_path: Path)
     assert "it is not a result of model:" in problem
 
 
-def oracles_answers(tiny: Path, folder: Path) -> None:
+def oracles_answers(tiny: Path, folder: Path, settings: PolicySettings = SAMPLED) -> None:
     """The oracle's game, under the policy's name, with the tokens of its words and the policy's log-probabilities."""
     from dataclasses import replace
 
     from baselines.policy.chat import chat_of
 
-    agents = PolicyAgents(str(tiny), SAMPLED)
+    agents = PolicyAgents(str(tiny), settings)
     model, tokenizer = load_policy(str(tiny))
     chat = chat_of(str(tiny), tokenizer)
 
@@ -144,6 +144,62 @@ def test_the_oracles_game_with_the_policys_log_probabilities_is_refused(tiny: Pa
     found = problems(tmp_path / "r", tiny)
     assert len(found) >= 10
     assert "is not the one that the policy samples with the seed of the episode" in found[0]
+
+
+def test_a_policy_that_finds_all_tokens_equally_likely_proves_nothing(tiny: Path, tmp_path: Path) -> None:
+    """Every token is then within the tolerance, the oracle's, too."""
+    import torch
+
+    from baselines.policy.models import load_policy
+
+    indifferent = shutil.copytree(tiny, tmp_path / "policy")
+    model, _ = load_policy(str(tiny))
+    with torch.no_grad():
+        model.model.norm.weight.zero_()
+    model.save_pretrained(indifferent)
+    oracles_answers(indifferent, tmp_path / "r", PolicySettings(temperature=0.0, max_action_tokens=8))
+    (problem,) = problems(tmp_path / "r", indifferent)
+    assert "are not those that the policy samples, but others within the tolerance" in problem
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_damaged_policy_is_refused(name: str, honest: Path, tiny: Path, tmp_path: Path) -> None:
+    damaged = shutil.copytree(tiny, tmp_path / "policy")
+    (damaged / name).write_bytes(b"{}")
+    with pytest.raises(InvalidOptionError, match="cannot be loaded"):
+        verify_result(honest, model=damaged)
+
+
+def test_the_number_of_tokens_is_that_of_the_conversation(honest: Path, tiny: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(honest, tmp_path / "r")
+    records, _ = paths(folder)
+    header, first, *others = read(records)
+    write(records, [header, first | {"tokens": first["tokens"] - 1}, *others])
+    summarize_again(folder)
+    (mismatch,) = verify_result(folder).mismatches
+    assert f"holds {first['tokens']} tokens, and {first['tokens'] - 1} are recorded" in mismatch.what
+
+
+def test_a_policy_stops_only_where_it_cannot_read_on(tiny: Path, tmp_path: Path) -> None:
+    class Quitter:
+        """The policy, but for the turns that it would rather not play."""
+
+        def __init__(self, agents: PolicyAgents, env: Any) -> None:
+            self.name, self.details, self._player = agents.name, agents.details, agents(env)
+            self.stop_reason = "context"
+
+        def reset(self, seed: int) -> None:
+            self._player.reset(seed)
+
+        def act(self, observation: str, info: dict[str, Any]) -> str | None:
+            answer = self._player.act(observation, info) if self._player.tokens < 10 else None
+            self.sampled, self.tokens = self._player.sampled, self._player.tokens
+            return answer
+
+    agents = PolicyAgents(str(tiny), SAMPLED)
+    evaluate_suite(SUITE, lambda env: Quitter(agents, env), tmp_path / "r")
+    assert verify_result(tmp_path / "r").mismatches == ()  # It is lost, whoever stopped.
+    assert "the policy had not stopped" in problems(tmp_path / "r", tiny)[0]
 
 
 FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -224,7 +280,9 @@ def test_a_policy_whose_context_is_full_stops(tiny: Path) -> None:
 @pytest.mark.slow
 def test_the_command_line_plays_a_policy_and_answers_a_challenge(tiny: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "commitment.json", tmp_path / "r"
-    committed = run("challenge", "commit", str(tiny), "--suite", "alfworld-quick-v1", "--out", str(file))
+    committed = run(
+        "challenge", "commit", str(tiny), "--suite", "alfworld-quick-v1", "--max-tokens", "4", "--out", str(file)
+    )
     assert committed.returncode == 0, committed.stderr
     drawn = run("challenge", "draw", str(file), "--out", str(tmp_path / "challenge.json"))
     assert drawn.returncode == 0, drawn.stderr
