@@ -33,8 +33,6 @@ SUITES = (
     "textcraft-quick-v1",
     "textcraft-solution-length-v1",
     "babyai-quick-v1",
-    "babyai-solution-length-v1",
-    "scienceworld-quick-v1",
     "swe-quick-v1",
 )
 """Suites that are played within minutes, and whose results are small enough for a repository."""
