@@ -146,7 +146,7 @@ def verify_result(
         mismatches += [replace(mismatch, file=file.name) for mismatch in differences]
         notes += [note for note in other_versions(evaluation) if note not in notes]
         checked += len(evaluation.episodes)
-    if recompute is not None and policy.doubt:
+    if policy is not None and recompute is not None and policy.doubt:
         wrong.append(Mismatch(None, "", policy.doubt, IDENTITY))
     # Numbers of episodes that did not happen may be no numbers.
     others = _wrong_digests(folder, result) if mismatches else _wrong_summary(folder, result)
