@@ -1,11 +1,13 @@
 """Certify every id of the suite, and write docs/certificates.md: python -m benchmarks.certificates
 
-About a minute per id of TextWorld, whose games are made first. `--ids` names some of them, and `--out` another file.
+About a minute per id of TextWorld, whose games are made first. `--ids` names some of them; what the page says of others
+stays. `--out` names another file.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from pathlib import Path
 
@@ -20,6 +22,8 @@ HARDER = {
     "textagent/TextWorldCoinCollector-v0": {"level": (3, 10)},
     "textagent/TextWorldCooking-v0": {"rooms": (1, 6)},
     "textagent/ALFWorld-v0": {"receptacles": (8, 30), "objects": (10, 50), "solution_length": (4, 6, 8)},
+    "textagent/TextCraft-v0": {"recipes": (6, 24), "solution_length": (4, 8)},
+    "textagent/BabyAI-v0": {"objects": (4, 8), "solution_length": (2, 4)},
 }
 """Settings from easy to hard of worlds that have other knobs than axes."""
 OUT = Path(__file__).parents[1] / "docs" / "certificates.md"
@@ -39,23 +43,38 @@ def certificate_of(id: str, tasks: int, strings: int) -> Certificate | str:
         return type(error).__name__  # Its message may name folders of this machine.
 
 
-def page(certificates: dict[str, Certificate | str], tasks: int, strings: int) -> str:
+def lines_of(id: str, certificate: Certificate | str) -> list[str]:
+    """Lines of the page about an id: its row of the table, and a line for each promise that is not kept."""
+    if isinstance(certificate, str):
+        return [f"- `{id}` was not checked: {certificate}"]
+    findings = certificate.findings
+    marks = ["kept" if f.status == KEPT else "**broken**" if f.status == BROKEN else "n/a" for f in findings]
+    reasons = [f"- `{id}`, {f.promise}: {f.status}, {f.what}" for f in findings if f.status != KEPT]
+    return [f"| `{id}` | {' | '.join(marks)} |", *reasons]
+
+
+def page(lines: dict[str, list[str]], how: str) -> str:
     """The page in Markdown."""
     numbers = " | ".join(str(number) for number in range(1, len(PROMISES) + 1))
-    rows = [f"| id | {numbers} |", "| --- |" + " --- |" * len(PROMISES)]
-    reasons = []
-    for id, each in certificates.items():
-        if isinstance(each, str):
-            reasons.append(f"- `{id}` was not checked: {each}")
-            continue
-        marks = ["kept" if f.status == KEPT else "**broken**" if f.status == BROKEN else "n/a" for f in each.findings]
-        rows.append(f"| `{id}` | {' | '.join(marks)} |")
-        reasons += [f"- `{id}`, {f.promise}: {f.status}, {f.what}" for f in each.findings if f.status != KEPT]
+    head = [f"| id | {numbers} |", "| --- |" + " --- |" * len(PROMISES)]
+    written = [line for id in sorted(lines) for line in lines[id]]
+    rows = [line for line in written if line.startswith("|")]
+    reasons = [line for line in written if line.startswith("-")]
     promises = [f"{number}. {promise.__doc__}" for number, promise in enumerate(PROMISES, start=1)]
     described = [" ".join(text.split()) for text in promises]
-    how = f"{tasks} tasks per check, {strings} random strings."
-    parts = ["\n".join(described), how, "\n".join(rows), "\n".join(reasons)]
+    parts = ["\n".join(described), how, "\n".join([*head, *rows]), "\n".join(reasons)]
     return _HEAD + "\n\n".join(part for part in parts if part) + "\n"
+
+
+def read_page(path: Path, how: str) -> dict[str, list[str]]:
+    """Lines of a page by their id; none if there is no page, or its checks were others."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines: dict[str, list[str]] = {}
+    for line in text.splitlines() if how in text else ():
+        about = re.match(r"(?:\||-) `([^`]+)`", line)
+        if about:
+            lines.setdefault(about[1], []).append(line)
+    return lines
 
 
 def main() -> None:
@@ -67,11 +86,12 @@ def main() -> None:
     parser.add_argument("--strings", type=int, default=10_000, help="random strings")
     parser.add_argument("--out", type=Path, default=OUT, help="file of the page")
     chosen = parser.parse_args()
-    certificates: dict[str, Certificate | str] = {}
+    how = f"{chosen.tasks} tasks per check, {chosen.strings} random strings."
+    lines = {id: some for id, some in read_page(chosen.out, how).items() if id in known}
     for id in chosen.ids:
         started = time.perf_counter()
-        certificates[id] = certificate_of(id, chosen.tasks, chosen.strings)
-        chosen.out.write_text(page(certificates, chosen.tasks, chosen.strings), encoding="utf-8")
+        lines[id] = lines_of(id, certificate_of(id, chosen.tasks, chosen.strings))
+        chosen.out.write_text(page(lines, how), encoding="utf-8")
         print(f"{id}: {time.perf_counter() - started:.0f} s", flush=True)
 
 

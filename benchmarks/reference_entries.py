@@ -30,6 +30,10 @@ SUITES = (
     "alfworld-quick-v1",
     "alfworld-state-size-v1",
     "alfworld-action-size-v1",
+    "textcraft-quick-v1",
+    "textcraft-solution-length-v1",
+    "babyai-quick-v1",
+    "swe-quick-v1",
 )
 """Suites that are played within minutes, and whose results are small enough for a repository."""
 

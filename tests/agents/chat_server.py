@@ -55,7 +55,10 @@ class Handler(BaseHTTPRequestHandler):
                 return self.send(b"<html>Bad gateway</html>")
             if turn == 5:
                 return self.reply(200, {**completion({}), "choices": []})
-        return self.reply(200, completion(self.message(mood, asked)))
+        answer = completion(self.message(mood, asked))
+        if mood == "uncounted":
+            del answer["usage"]
+        return self.reply(200, answer)
 
     def message(self, mood: str, asked: dict[str, Any]) -> dict[str, Any]:
         """What the model says."""

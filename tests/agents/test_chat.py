@@ -11,11 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import jsonschema
 import pytest
 
 from tests.cli.program import run
+from tests.evaluation.results import SUITE
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
-from textagent_gym.evaluation import Evaluation, evaluate, load, replay
+from textagent_gym.evaluation import (
+    SUITES,
+    Evaluation,
+    evaluate,
+    evaluate_suite,
+    load,
+    replay,
+    save,
+    verify_result,
+)
+from textagent_gym.evaluation.records import line
+from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.wrappers import ActionParser
 
 pytest.importorskip("openai", reason='needs: pip install "textagent-gym[chat]"')
@@ -117,6 +130,7 @@ def test_a_damaged_call_costs_a_turn_and_of_several_the_first_counts(server: str
         ("good", {"episode_turns": 2}, "turns", 2),
         ("good", {"episode_tokens": 4}, "tokens", 2),
         ("good", {"episode_seconds": 1e-9}, "time", 0),
+        ("good", {"episode_cost": 100e-6, "price_input": 2.0, "price_output": 20.0}, "cost", 2),
     ],
 )
 def test_an_agent_stops_at_its_limits(
@@ -125,6 +139,33 @@ def test_an_agent_stops_at_its_limits(
     result = play(server, mood, tasks=1, **settings)
     (episode,) = result.episodes
     assert (episode.stopped, episode.turns, episode.success, episode.broken) == (reason, turns, False, "")
+
+
+def test_the_cost_is_that_of_the_tokens_which_the_server_counts(server: str, tmp_path: Path) -> None:
+    prices = {"price_input": 2.0, "price_output": 20.0}  # A call reads 10 tokens and writes 3.
+    result = play(server, "good", **prices)
+    assert [episode.cost for episode in result.episodes] == [pytest.approx(80e-6 * e.turns) for e in result.episodes]
+    save(result, tmp_path / "r.jsonl")
+    assert load(tmp_path / "r.jsonl") == result
+    assert [episode.cost for episode in play(server, "good").episodes] == [None] * 3
+    assert "cost" not in line(play(server, "good").episodes[0])
+    assert [episode.cost for episode in play(server, "uncounted", **prices).episodes] == [None] * 3
+
+
+def test_the_cost_of_a_suite_is_in_its_summary(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+    result = evaluate_suite(SUITE, agents(server, "good", price_input=2.0, price_output=20.0), tmp_path / "r")
+    summary = json.loads((tmp_path / "r" / "summary.json").read_text())
+    assert summary["all"]["cost"] == pytest.approx(80e-6 * sum(episode.turns for episode in result.episodes))
+    assert verify_result(tmp_path / "r").mismatches == ()
+    lines = (tmp_path / "r" / "four.jsonl").read_text().splitlines()
+    jsonschema.validate(json.loads(lines[1]), schemas()["PART.jsonl"])
+
+
+def test_a_limit_of_cost_that_cannot_be_kept_ends_the_episode_without_a_loss(server: str) -> None:
+    settings = {"price_input": 2.0, "price_output": 20.0, "episode_cost": 1.0}
+    (episode,) = play(server, "uncounted", tasks=1, **settings).episodes
+    assert "episode_cost cannot be kept" in episode.broken
 
 
 def test_neither_the_key_nor_a_password_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +188,11 @@ def test_neither_the_key_nor_a_password_is_recorded(monkeypatch: pytest.MonkeyPa
         {"episode_turns": 0},
         {"call_seconds": 0.0},
         {"episode_seconds": float("nan")},
+        {"price_input": -1.0, "price_output": 1.0},
+        {"price_output": float("inf"), "price_input": 1.0},
+        {"price_input": 1.0},
+        {"episode_cost": 1.0},
+        {"episode_cost": 0.0, "price_input": 1.0, "price_output": 1.0},
     ],
 )
 def test_a_wrong_setting_is_named(wrong: dict[str, Any]) -> None:
@@ -162,15 +208,18 @@ def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_model_is_evaluated_from_the_command_line(server: str, tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
-    arguments = ("--agent", "openai:m", "--base-url", f"{server}/good/v1", "--format", "tag", "--workers", "4")
+    prices = ("--price-input", "2", "--price-output", "20")
+    arguments = ("--agent", "openai:m", "--base-url", f"{server}/good/v1", "--format", "tag", "--workers", "4", *prices)
     done = run("eval", LIGHTS, "--tasks", "6", "--out", str(out), *arguments)
     assert done.returncode == 0, done.stderr
+    assert f"cost {80e-6 * sum(episode.turns for episode in load(out).episodes):.4g}" in " ".join(done.stdout.split())
     result = load(out)
     assert (result.details["format"], len(result.episodes)) == ("tag", 6)
     assert all("<action>" in action for episode in result.episodes for action in episode.actions)
     verified = run("verify", str(out))
     assert verified.returncode == 0, verified.stdout
     assert "that 'openai:m' acted" in verified.stdout
+    assert "tokens, cost, and the versions" in verified.stdout
     refused = run("eval", LIGHTS, "--agent", "oracle", "--temperature", "1")
     assert refused.returncode == 2
     assert "asks no server" in refused.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import PROGRAM, run
+from tests.cli.program import PROGRAM, call, run
 from textagent_gym.cli.demos import Demos
 from textagent_gym.errors import UnsupportedOperationError
 
@@ -37,13 +37,13 @@ def test_demos_are_conversations_that_trl_reads(tmp_path: Path) -> None:
 def test_demonstrations_of_the_expert(tmp_path: Path) -> None:
     out = tmp_path / "demos.jsonl"
     arguments = ("demos", "ALFWorld", "--tasks", "5", "--out", str(out))
-    assert "genius" in run(*arguments, "--agent", "genius").stderr
-    assert run(*arguments, "--agent", "expert").returncode == 0
+    assert "genius" in call(*arguments, "--agent", "genius").stderr
+    assert call(*arguments, "--agent", "expert").returncode == 0
     demos = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(demo["agent"], demo["success"], demo["return"]) for demo in demos] == [("expert", True, 1.0)] * 5
     lengths = [demo["complexity"]["solution_length"] for demo in demos]
     assert all(len(demo["messages"]) >= 2 * length for demo, length in zip(demos, lengths, strict=True))
-    other = run(*arguments)
+    other = call(*arguments)
     assert other.returncode == 2
     assert "demonstrations of expert" in other.stderr
 
@@ -60,9 +60,9 @@ def test_demonstrations_of_the_expert(tmp_path: Path) -> None:
 )
 def test_a_file_made_with_other_settings_is_refused(other: tuple[str, ...], tmp_path: Path) -> None:
     arguments = ("demos", LIGHTS, "--tasks", "3", "--out", str(tmp_path / "demos.jsonl"))
-    assert run(*arguments).returncode == 0
+    assert call(*arguments).returncode == 0
     before = (tmp_path / "demos.jsonl").read_text()
-    done = run(*arguments, *other)
+    done = call(*arguments, *other)
     assert done.returncode == 2
     assert "other settings" in done.stderr
     assert (tmp_path / "demos.jsonl").read_text() == before

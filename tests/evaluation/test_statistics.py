@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import run
+from tests.cli.program import call
 from tests.evaluation.results import LIGHTS
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import (
@@ -143,12 +143,12 @@ def test_compare_prints_the_difference(tmp_path: Path) -> None:
     for agent in ("oracle", "random"):
         evaluate(LIGHTS, agent, tasks=12, path=tmp_path / agent)
     evaluate(LIGHTS, "oracle", tasks=12, path=tmp_path / "other", kwargs={"split": "test"})
-    done = run("compare", str(tmp_path / "random"), str(tmp_path / "oracle"))
+    done = call("compare", str(tmp_path / "random"), str(tmp_path / "oracle"))
     assert done.returncode == 0, done.stderr
     row = next(line.split() for line in done.stdout.splitlines() if line.split()[:1] == ["all"])
     low = f"[{2 * wilson_interval(12, 12).low - 1:.3f},"
     assert row == ["all", "12", "0.000", "1.000", "1.000", low, "1.000]", "12", "0", "0.0005"]
-    refused = run("compare", str(tmp_path / "random"), str(tmp_path / "other"))
+    refused = call("compare", str(tmp_path / "random"), str(tmp_path / "other"))
     assert refused.returncode == 2
     assert "nothing to compare" in " ".join(refused.stderr.split())
 

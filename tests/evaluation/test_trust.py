@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import run
+from tests.cli.program import call, run
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import SUITES, commit, draw, evaluate_suite, policy_digest, read_challenge, suite_of
@@ -125,10 +125,10 @@ def test_a_challenge_is_played_from_its_first_task_on(policy: Path, tmp_path: Pa
     (part,) = suite.parts
     tasks = [episode.task.rpartition("/")[2] for episode in result.episodes]
     assert tasks == [str(part.first + number) for number in range(part.tasks)]
-    done = run("verify", str(tmp_path / "r"))
+    done = call("verify", str(tmp_path / "r"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Proven: replayed." in done.stdout
-    refused = run("verify", str(tmp_path / "r"), "--challenge", str(tmp_path / "d.json"))
+    refused = call("verify", str(tmp_path / "r"), "--challenge", str(tmp_path / "d.json"))
     assert refused.returncode == 1
     assert "was committed to, and None is recorded" in " ".join(refused.stdout.split())
 

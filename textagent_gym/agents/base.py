@@ -14,8 +14,8 @@ class Agent(Protocol):
     """Plays one environment, an episode at a time.
 
     An agent may have further attributes: `details` (facts about it that are recorded, as JSON values), `stop_reason`
-    (why its last `act` returned `None`, in a word), `tokens` (number of tokens that it has written in this episode)
-    and `sampled` (`ids` and `log_probs` of the tokens of its last action).
+    (why its last `act` returned `None`, in a word), `tokens` (number of tokens that it has written in this episode),
+    `cost` (money that this episode has cost) and `sampled` (`ids` and `log_probs` of the tokens of its last action).
     """
 
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import time
@@ -62,6 +63,12 @@ class ChatSettings:
     """Number of tokens written after which the agent stops, which loses the episode."""
     episode_seconds: _Number = None
     """Time after which the agent stops, which loses the episode."""
+    price_input: _Number = None
+    """Price of a million tokens read, in any currency. With --price-output, cost is counted."""
+    price_output: _Number = None
+    """Price of a million tokens written, in the same currency."""
+    episode_cost: _Number = None
+    """Cost after which the agent stops, which loses the episode; it needs both prices."""
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMATS:
@@ -72,10 +79,28 @@ class ChatSettings:
             value = getattr(self, name)
             if value is not None and value < low:
                 raise InvalidOptionError(f"{name} must be at least {low}, got {value}")
-        for name in ("call_seconds", "episode_seconds"):
+        for name in ("call_seconds", "episode_seconds", "episode_cost"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidOptionError(f"{name} must be more than 0, got {value}")
+        for name in ("price_input", "price_output"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise InvalidOptionError(f"{name} must be at least 0, got {value}")
+        if (self.price_input is None) != (self.price_output is None):
+            raise InvalidOptionError("cost needs both price_input and price_output")
+        if self.episode_cost is not None and self.price_input is None:
+            raise InvalidOptionError("episode_cost needs price_input and price_output")
+
+    def cost(self, read: int, written: int) -> float | None:
+        """Price of some tokens, in the currency of the prices; `None` without prices.
+
+        >>> ChatSettings(price_input=2.0, price_output=10.0).cost(read=1000, written=100)
+        0.003
+        """
+        if self.price_input is None or self.price_output is None:
+            return None
+        return (read * self.price_input + written * self.price_output) / 1e6
 
 
 class ChatAgents:
@@ -169,7 +194,9 @@ class ChatAgent:
 
     Attributes:
         tokens: number of tokens written in this episode; `None` if the server does not count them.
-        stop_reason: "context", "turns", "tokens" or "time", once the agent has stopped.
+        cost: price of all tokens read and written in this episode; `None` without prices, or if the server does not
+            count them.
+        stop_reason: "context", "turns", "tokens", "cost" or "time", once the agent has stopped.
     """
 
     def __init__(self, agents: ChatAgents, env: gymnasium.Env[str, str]) -> None:
@@ -188,6 +215,7 @@ class ChatAgent:
         self._turns = 0
         self._started = time.monotonic()
         self.tokens: int | None = 0
+        self.cost = self._agents.settings.cost(0, 0)
         self.stop_reason = ""
 
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
@@ -210,8 +238,7 @@ class ChatAgent:
             self.stop_reason = "context"
             return None
         self._turns += 1
-        written = getattr(answer.usage, "completion_tokens", None) if getattr(answer, "usage", None) else None
-        self.tokens = None if written is None or self.tokens is None else self.tokens + int(written)
+        self._count(getattr(answer, "usage", None))
         message = answer.choices[0].message
         text = str(message.content or getattr(message, "refusal", None) or "")
         calls = [call for call in getattr(message, "tool_calls", None) or () if getattr(call, "function", None)]
@@ -226,6 +253,22 @@ class ChatAgent:
         called = {"id": self._call, "type": "function", "function": function}
         self._messages.append({"role": "assistant", "content": text or None, "tool_calls": [called]})
         return self._action(name, arguments)
+
+    def _count(self, usage: Any) -> None:
+        """Add the tokens of an answer, and what they cost.
+
+        Raises:
+            AgentError: a limit of cost cannot be kept, for the server does not count tokens.
+        """
+        settings = self._agents.settings
+        read, written = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+        self.tokens = None if written is None or self.tokens is None else self.tokens + int(written)
+        if read is None or written is None:
+            if settings.episode_cost is not None:
+                raise AgentError("the server does not count tokens: episode_cost cannot be kept")
+            self.cost = None
+        elif self.cost is not None:
+            self.cost += settings.cost(int(read), int(written)) or 0.0
 
     def _action(self, name: str, arguments: str) -> str:
         """The action that a call makes; a call that is damaged is passed on for the world to say so."""
@@ -243,6 +286,7 @@ class ChatAgent:
         limits = (
             ("turns", self._turns, settings.episode_turns),
             ("tokens", self.tokens or 0, settings.episode_tokens),
+            ("cost", self.cost or 0.0, settings.episode_cost),
             ("time", time.monotonic() - self._started, settings.episode_seconds),
         )
         return next((name for name, value, most in limits if most is not None and value >= most), "")

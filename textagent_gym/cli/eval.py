@@ -54,6 +54,8 @@ class Eval(ChosenTasks):
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Number of processes that make the tasks, by default the number of processor cores; and number of episodes that
     are played at once, by default 1. The result is the same for every number."""
+    run_folder: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
+    """Folder of the training run that the agent comes from; its learning curve is kept with the result of a suite."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")] = None
     """Folder of the result of a suite, or result file of an ID. `textagent-gym verify` checks either. The same command
     resumes a run that was stopped."""
@@ -64,6 +66,8 @@ class Eval(ChosenTasks):
             raise InvalidOptionError(f"--workers must be at least 1, got {self.workers}")
         if self.agent == "human" and (self.workers or 1) > 1:
             raise InvalidOptionError("--agent human plays one episode at a time: leave out --workers")
+        if self.run_folder is not None and self.suite is None and self.challenge is None:
+            raise InvalidOptionError("--run-folder is for the result of a suite")
         agent = self._agent()
         if self.challenge is not None:
             return self._run_suite(self._challenged(self.challenge, agent), agent)
@@ -120,6 +124,7 @@ class Eval(ChosenTasks):
         from textagent_gym.cli.tables import suite_table
         from textagent_gym.evaluation import check_suite, evaluate_suite, suite_of
         from textagent_gym.evaluation.episode import base_of
+        from textagent_gym.evaluation.learning import curve_of
 
         defaults = Eval()
         changed = [option for option in _FIXED_BY_A_SUITE if getattr(self, option) != getattr(defaults, option)]
@@ -129,6 +134,8 @@ class Eval(ChosenTasks):
         if self.out is None:
             raise InvalidOptionError("--suite needs --out FOLDER, which keeps the result")
         suite = suite_of(name)
+        if self.run_folder is not None:
+            curve_of(self.run_folder)  # Whatever is wrong with it is said before anything is played.
         check_suite(suite, agent, self.out)
         for part in suite.parts:
             with closing(part.make()) as env, bar(f"Making tasks of {part.name}", part.tasks) as done:
@@ -137,7 +144,7 @@ class Eval(ChosenTasks):
                     base.split, range(part.first, part.first + part.tasks), workers=self.workers, progress=done
                 )
         with self._playing(suite.episodes, str(self.out)) as ended:
-            result = evaluate_suite(suite, agent, self.out, workers=self.workers or 1, ended=ended)
+            result = evaluate_suite(suite, agent, self.out, workers=self.workers or 1, run=self.run_folder, ended=ended)
         console = Console()
         console.print(suite_table(result))
         _print_broken(console, result.episodes)

@@ -15,7 +15,7 @@ class Suites:
         from rich.console import Console
         from rich.table import Table
 
-        from textagent_gym.evaluation.suites import SUITES
+        from textagent_gym.evaluation import SUITES
 
         table = Table(title="Suites", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column("suite", no_wrap=True)

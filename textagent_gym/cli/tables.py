@@ -41,6 +41,7 @@ def _table(
     from rich.text import Text
 
     from textagent_gym.evaluation import summarize
+    from textagent_gym.evaluation.results import total
     from textagent_gym.terminal import visible
 
     table = Table(title=Text(visible(title)), header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -58,6 +59,8 @@ def _table(
             table.caption = f"invalid actions per episode {summary.invalid_share}" + (
                 f", turns over the shortest solution {summary.efficiency}" if summary.efficiency else ""
             )
+            cost = total([episode.cost for episode in episodes])
+            table.caption += "" if cost is None else f", cost {cost:.4g}"
     for name, summary in summaries:
         table.add_row(Text(visible(name)), *_cells(summary, scored), style="dim")
     return table
@@ -78,6 +81,7 @@ class Tally:
         self._successes = 0
         self._broken = 0
         self._tokens = 0
+        self._cost = 0.0
 
     def add(self, episode: EpisodeRecord) -> str:
         """Count an episode; returns the note."""
@@ -85,7 +89,9 @@ class Tally:
         self._successes += episode.success
         self._broken += bool(episode.broken)
         self._tokens += episode.tokens or 0
+        self._cost += episode.cost or 0.0
         counted = self.played - self._broken
         note = f"success {self._successes / counted:.3f}" if counted else ""
         note += f", {self._tokens} tokens" if self._tokens else ""
+        note += f", cost {self._cost:.4g}" if self._cost else ""
         return note + (f", {self._broken} broken" if self._broken else "")

@@ -138,7 +138,8 @@ def _print(
         say(f"All {total - broken} episodes happened as recorded; success {summarize(episodes).success}.", "green")
         who = "" if exact and agent in CHECKED_AGENTS else f"that {agent[:100]!r} acted, "
         texts = "" if exact else "what the agent read, "
-        say(f"Not checked: {who}{texts}seconds, tokens, and the versions of packages.")
+        cost = "" if all(episode.cost is None for episode in episodes) else "cost, "
+        say(f"Not checked: {who}{texts}seconds, tokens, {cost}and the versions of packages.")
     return 0
 
 

@@ -6,6 +6,7 @@ from textagent_gym.evaluation.copies import Copy, find_copies
 from textagent_gym.evaluation.demonstrations import demonstrate
 from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, episode_seed, play, play_until_whole
 from textagent_gym.evaluation.players import AgentMaker
+from textagent_gym.evaluation.published import SUITES, suite_of
 from textagent_gym.evaluation.records import (
     EpisodeRecord,
     Evaluation,
@@ -35,7 +36,7 @@ from textagent_gym.evaluation.statistics import (
     summarize_by_type,
     wilson_interval,
 )
-from textagent_gym.evaluation.suites import SUITES, Part, Suite, suite_of
+from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import Challenge, Commitment, commit, draw, policy_digest, read_challenge
 from textagent_gym.evaluation.untrusted import spec_from_file
 from textagent_gym.evaluation.verification import Verification, load_result, verify_result

@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation.promises import PROMISES, BrokenPromiseError, NotApplicableError, Promise, Subject
+from textagent_gym.evaluation.promises import PROMISES
 from textagent_gym.evaluation.records import versions
+from textagent_gym.evaluation.subject import BrokenPromiseError, NotApplicableError, Promise, Subject
 
 KEPT, BROKEN, NOT_APPLICABLE = "kept", "broken", "not applicable"
 _LONGEST_REASON = 1000  # Characters of what is said of a promise: worlds may put whole observations into errors.

@@ -14,6 +14,7 @@ from textagent_gym.evaluation.records import EpisodeRecord
 from textagent_gym.evaluation.statistics import CONFIDENCE, Interval, share_interval
 
 _RESAMPLES = 10_000  # Of the tasks: the bounds then vary by about a hundredth of the interval's length.
+_AT_ONCE = 2**18  # Values drawn at once: 2 MiB.
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,9 @@ def difference_interval(differences: Sequence[float], seed: int = 0) -> Interval
         share = share_interval([(value + 1) / 2 for value in differences])
         return Interval(mean, 2 * share.low - 1, 2 * share.high - 1)
     rng = np.random.default_rng(seed)
-    means = [float(rng.choice(values, len(values)).mean()) for _ in range(_RESAMPLES)]
+    rows = max(1, _AT_ONCE // len(values))
+    counts = [min(rows, _RESAMPLES - first) for first in range(0, _RESAMPLES, rows)]
+    means = np.concatenate([rng.choice(values, (count, len(values))).mean(1) for count in counts])
     tail = 100 * (1 - CONFIDENCE) / 2
     low, high = np.percentile(means, [tail, 100 - tail])
     return Interval(mean, float(low), float(high))

@@ -50,6 +50,7 @@ class Episode:
         stopped: reason why the agent could not continue while the world had not ended, in a word; "" if it could.
         seconds: time that the episode took.
         tokens: number of tokens that the agent's model wrote; `None` if they were not counted.
+        cost: money that the agent's model cost, in the currency of its prices; `None` if it was not counted.
     """
 
     beginning: dict[str, Any]
@@ -61,6 +62,7 @@ class Episode:
     stopped: str
     seconds: float
     tokens: int | None = None
+    cost: float | None = None
 
     @property
     def broken(self) -> str:
@@ -183,6 +185,7 @@ def play(
         stopped,
         seconds,
         getattr(agent, "tokens", None),
+        getattr(agent, "cost", None),
     )
 
 

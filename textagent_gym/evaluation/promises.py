@@ -6,7 +6,6 @@ the world does something else, or `NotApplicableError` if the world declares no 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -14,7 +13,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import accumulate, pairwise
@@ -23,136 +22,31 @@ from statistics import fmean
 from typing import Any, Literal
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec, registry
 from gymnasium.utils.env_checker import check_env
 
 from textagent_gym.agents import Agent, RandomAgent, make_agent
 from textagent_gym.core import TextEnv
-from textagent_gym.errors import TextAgentError
 from textagent_gym.evaluation.comparison import difference_interval
 from textagent_gym.evaluation.episode import Episode, play
-from textagent_gym.knobs import Knob, options_of
-from textagent_gym.registration import full_id
-from textagent_gym.spaces import check_text_spaces
+from textagent_gym.evaluation.leaks import COMMANDS, leak
+from textagent_gym.evaluation.strange_texts import strange_text
+from textagent_gym.evaluation.subject import (
+    BrokenPromiseError,
+    NotApplicableError,
+    Promise,
+    Subject,
+    knobs_of,
+)
+from textagent_gym.evaluation.walks import WALK, Step, begin, choose, commands_of, do, proceed, transcripts, walk
+from textagent_gym.knobs import AXES
 from textagent_gym.vector import make_vec
 
 DENSITIES = ("sparse", 0.5, "dense")
 _MOMENT = 4  # Actions before a moment that is saved, and after it: milestones may have been reached.
-_WALK = 30  # Actions of an episode that is compared step by step.
-_LONGEST = 100  # Actions of an episode in an environment without a turn budget of its own.
-_LEAK = 3  # Commands of a plan in a row that give it away: one or two are in many a description.
 _TOLD = ("admissible_actions", "oracle_action")  # What `infos` asks for.
-_NEAR = 30  # Characters between two commands of a list: " and then, after that, you could ".
 _ROUNDING = 1e-9  # Sums of some hundred rewards differ by less.
 _SECONDS = 600.0  # Seconds for a process that plays the same episodes: a world may have to make its games.
 _HASH_SEEDS = ("1", "2")
-
-
-class BrokenPromiseError(TextAgentError, AssertionError):
-    """A world does not do what every world does; the message says what, and what came instead."""
-
-
-class NotApplicableError(TextAgentError):
-    """A promise does not concern a world; the message says why."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """A world that is checked.
-
-    Attributes:
-        id: registered id.
-        kwargs: keyword arguments of the environment.
-        tasks: number of tasks that each check plays, at most as many as the split has.
-        strings: number of random strings that the world must survive.
-        seed: seed of everything that is drawn.
-        harder: values of keyword arguments, each from easy to hard.
-        supports: what the world declares; see `TextEnv.supports`.
-        numbered: whether the world is a `TextEnv`, whose tasks have numbers.
-        deterministic: whether equal actions have equal results.
-    """
-
-    id: str
-    kwargs: dict[str, Any]
-    tasks: int
-    strings: int
-    seed: int
-    harder: Mapping[str, tuple[Any, ...]]
-    supports: frozenset[str]
-    numbered: bool
-    deterministic: bool
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        kwargs: dict[str, Any],
-        *,
-        tasks: int,
-        strings: int,
-        seed: int,
-        harder: Mapping[str, tuple[Any, ...]] | None,
-    ) -> Subject:
-        """The subject of an id; see `certificate.certify` for the arguments and the errors."""
-        id = full_id(name)
-        with closing(gymnasium.make(id, **kwargs)) as env:
-            check_text_spaces(env)
-            base = env.unwrapped
-            supports: frozenset[str] = frozenset()
-            sizes: list[int | None] = []
-            deterministic = not gymnasium.spec(id).nondeterministic
-            if isinstance(base, TextEnv):
-                supports, sizes = base.supports, [base.tasks.size(base.split), base.num_tasks]
-                deterministic = deterministic and base.deterministic
-        count = min(size for size in (tasks, *sizes) if size is not None)
-        return cls(
-            id=id,
-            kwargs=kwargs,
-            tasks=count,
-            strings=strings,
-            seed=seed,
-            harder=_axes(id, kwargs) if harder is None else harder,
-            supports=supports,
-            numbered=isinstance(base, TextEnv),
-            deterministic=deterministic,
-        )
-
-    def make(self, **kwargs: Any) -> gymnasium.Env[str, str]:
-        """An environment of the world, with further keyword arguments."""
-        spec = gymnasium.spec(self.id)
-        limit = None if self.numbered else spec.max_episode_steps or _LONGEST
-        return gymnasium.make(self.id, max_episode_steps=limit, **{**self.kwargs, **kwargs})
-
-    def make_base(self, **kwargs: Any) -> TextEnv[Any]:
-        """The `TextEnv` of the world."""
-        self.need_numbered()
-        base = self.make(**kwargs).unwrapped
-        assert isinstance(base, TextEnv)
-        return base
-
-    def options(self, index: int) -> dict[str, Any] | None:
-        """Options of the reset that play a task."""
-        return {"task_index": index} if self.numbered else None
-
-    def need(self, *capabilities: str) -> None:
-        """Raise `NotApplicableError` unless the world declares capabilities."""
-        self.need_numbered()
-        for capability in capabilities:
-            if capability not in self.supports:
-                raise NotApplicableError(f"the world declares no {capability.replace('_', ' ')}")
-
-    def need_numbered(self) -> None:
-        """Raise `NotApplicableError` unless the world is a `TextEnv`."""
-        if not self.numbered:
-            raise NotApplicableError("the world is not built on textagent_gym.TextEnv")
-
-    def need_deterministic(self) -> None:
-        """Raise `NotApplicableError` if the world declares that equal actions may have other results."""
-        if not self.deterministic:
-            raise NotApplicableError("the world declares that equal actions may have other results")
-
-
-Promise = Callable[[Subject], str]
 
 
 # The promises.
@@ -207,7 +101,7 @@ def equal_seeds_give_equal_episodes(subject: Subject) -> str:
     again = transcripts(subject, backwards=True)
     _expect(again, here, "equal seeds give equal episodes in one process, whatever was played before")
     asked = json.dumps([gymnasium.spec(subject.id).to_json(), subject.kwargs, subject.tasks, subject.seed])
-    program = "import sys; from textagent_gym.evaluation.promises import print_transcripts; print_transcripts()"
+    program = "import sys; from textagent_gym.evaluation.walks import print_transcripts; print_transcripts()"
     for hash_seed in _HASH_SEEDS:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         done = subprocess.run(
@@ -236,17 +130,17 @@ def snapshots_and_replays_agree(subject: Subject) -> str:
     moments = 0
     with closing(one), closing(other):
         for index in range(subject.tasks):
-            steps, actions = _walk(one, subject.options(index), draw, _MOMENT)
+            steps, actions = walk(one, subject.options(index), draw, _MOMENT)
             if steps[-1][2] or steps[-1][3]:
                 continue
             moment = one.snapshot()
-            future, after = _continue(one, draw, _MOMENT)
+            future, after = proceed(one, draw, _MOMENT)
             for name, env in (("the same environment", one), ("another environment", other)):
                 env.restore(moment)
-                _expect(_do(env, after), future, f"a snapshot of task {index} is restored in {name}")
+                _expect(do(env, after), future, f"a snapshot of task {index} is restored in {name}")
             other.reset(options=subject.options(index))
             _expect(
-                _do(other, (*actions, *after)), (*steps[1:], *future), f"task {index} is the same when it is replayed"
+                do(other, (*actions, *after)), (*steps[1:], *future), f"task {index} is the same when it is replayed"
             )
             moments += 1
     return f"{moments} moments, restored in two environments and replayed"
@@ -259,7 +153,7 @@ def any_string_is_survived(subject: Subject) -> str:
     with closing(env):
         while count < subject.strings:
             observation, _ = env.reset(seed=subject.seed + index, options=subject.options(index % subject.tasks))
-            known = [observation, *_commands(env)]
+            known = [observation, *commands_of(env)]
             ended = False
             while not ended and count < subject.strings:
                 action = strange_text(draw, known)
@@ -283,17 +177,17 @@ def no_observation_contains_the_solution(subject: Subject) -> str:
     with closing(subject.make_base()) as env:
         for index in range(subject.tasks):
             observation, info = env.reset(seed=subject.seed, options=subject.options(index))
-            for _ in range(_WALK):
+            for _ in range(WALK):
                 plan = env.oracle()
                 for name, text in {"the observation": observation, **_texts(info)}.items():
                     leaked = leak(text, plan or ())
                     read += 1
                     _expect(leaked, (), f"{name} of {env.task.id} does not contain what the oracle does next")
-                action = _choice(env, draw)
+                action = choose(env, draw)
                 observation, _, terminated, truncated, info = env.step(action)
                 if terminated or truncated:
                     break
-    return f"{read} texts, none with {_LEAK} commands of the shortest plan in a row"
+    return f"{read} texts, none with {COMMANDS} commands of the shortest plan in a row"
 
 
 def density_changes_rewards_alone(subject: Subject) -> str:
@@ -306,11 +200,11 @@ def density_changes_rewards_alone(subject: Subject) -> str:
     envs = [subject.make_base(reward_density=density) for density in DENSITIES]
     count = 0
     for index in range(subject.tasks):
-        steps, actions = _walk(envs[0], subject.options(index), Random(subject.seed + index), _WALK)
+        steps, actions = walk(envs[0], subject.options(index), Random(subject.seed + index), WALK)
         first = envs[0].task.id, _without_reward(steps)
         for env, density in zip(envs, DENSITIES, strict=True):
-            begun = _begin(env, subject.options(index))
-            other = (begun, *_do(env, actions))
+            begun = begin(env, subject.options(index))
+            other = (begun, *do(env, actions))
             _expect((env.task.id, _without_reward(other)), first, f"task {index} reads the same at {density!r}")
             most = max(accumulate(step[1] for step in other if not step[4]["success"]))
             if density == "sparse":
@@ -340,7 +234,7 @@ def splits_are_disjoint(subject: Subject) -> str:
             for index in range(count):
                 observation, _ = env.reset(options=subject.options(index))
                 plan = env.oracle() if "oracle" in subject.supports else ()
-                for key in (env.task.id, (observation, _commands(env), plan)):
+                for key in (env.task.id, (observation, commands_of(env), plan)):
                     other = seen.setdefault(key, (split, index))
                     _expect(other[0], split, f"task {index} of split {split!r} is in no other (it is task {other[1]})")
             counts.append(count)
@@ -358,7 +252,7 @@ def harder_settings_are_harder(subject: Subject) -> str:
         raise NotApplicableError("the world declares no knob that is an axis, and none was named")
     compared = []
     for name, values in subject.harder.items():
-        axis = next((knob.axis for knob in _knobs(subject.id, subject.kwargs) if knob.name == name), None)
+        axis = next((knob.axis for knob in knobs_of(subject.id, subject.kwargs) if knob.name == name), None)
         measured = [_measured(subject, name, value) for value in values]
         for (easy, easier), (hard, harder) in pairwise(zip(values, measured, strict=True)):
             where = f"{name}={hard!r} is harder than {name}={easy!r}"
@@ -381,14 +275,14 @@ def an_environment_pickles(subject: Subject) -> str:
     with closing(subject.make()) as wrapped:
         env = wrapped.unwrapped
         fresh = pickle.loads(pickle.dumps(env))
-        _expect(_begin(fresh, seed=subject.seed), _begin(env, seed=subject.seed), "a fresh environment pickles")
+        _expect(begin(fresh, seed=subject.seed), begin(env, seed=subject.seed), "a fresh environment pickles")
         for index in range(subject.tasks):
-            steps, _ = _walk(env, subject.options(index), draw, _MOMENT, seed=subject.seed)
+            steps, _ = walk(env, subject.options(index), draw, _MOMENT, seed=subject.seed)
             if steps[-1][2] or steps[-1][3]:
                 continue
             other = pickle.loads(pickle.dumps(env))
-            future, after = _continue(env, draw, _MOMENT)
-            _expect(_do(other, after), future, f"a pickled episode of task {index} continues as it would have")
+            future, after = proceed(env, draw, _MOMENT)
+            _expect(do(other, after), future, f"a pickled episode of task {index} continues as it would have")
             other.close()
         fresh.close()
     return f"{subject.tasks} episodes, pickled after {_MOMENT} actions"
@@ -471,137 +365,12 @@ def _played(subject: Subject, env: gymnasium.Env[str, str], agent: Agent, index:
     return episode
 
 
-Step = tuple[str, float, bool, bool, dict[str, Any]]
-"""What a reset or a step returns: observation, reward, terminated, truncated and `info`."""
-
-
-def _begin(env: gymnasium.Env[str, str], options: dict[str, Any] | None = None, seed: int | None = None) -> Step:
-    observation, info = env.reset(seed=seed, options=options)
-    return observation, 0.0, False, False, info
-
-
-def _do(env: gymnasium.Env[str, str], actions: Sequence[str]) -> tuple[Step, ...]:
-    """What each action returns, until the episode ends."""
-    steps: list[Step] = []
-    for action in actions:
-        observation, reward, terminated, truncated, info = env.step(action)
-        steps.append((observation, float(reward), terminated, truncated, info))
-        if terminated or truncated:
-            break
-    return tuple(steps)
-
-
-def _walk(
-    env: gymnasium.Env[str, str], options: dict[str, Any] | None, draw: Random, most: int, seed: int | None = None
-) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-    """Begin a task and act; returns each step, the reset first, and the actions."""
-    begun = _begin(env, options, seed)
-    steps, actions = _continue(env, draw, most)
-    return (begun, *steps), actions
-
-
-def _continue(env: gymnasium.Env[str, str], draw: Random, most: int) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-    """Act as the oracle does, at random, or in vain; returns what each step returned, and the actions."""
-    steps: tuple[Step, ...] = ()
-    actions: list[str] = []
-    while len(actions) < most and not (steps and (steps[-1][2] or steps[-1][3])):
-        actions.append(_choice(env, draw))
-        steps = (*steps, *_do(env, actions[-1:]))
-    return steps, tuple(actions)
-
-
-def _choice(env: gymnasium.Env[str, str], draw: Random) -> str:
-    """An action: the oracle's, an admissible one, or one of no sense."""
-    base, chance = env.unwrapped, draw.random()
-    if isinstance(base, TextEnv):
-        if chance < 0.4 and "oracle" in base.supports:
-            plan = base.oracle()
-            if plan:
-                return str(plan[0])
-        commands = _commands(env)
-        if chance < 0.9 and commands:
-            return draw.choice(commands)
-    return draw.choice(("look", "wait a moment", "xyzzy"))
-
-
-def _commands(env: gymnasium.Env[str, str]) -> tuple[str, ...]:
-    """The admissible actions; none where the world does not list them."""
-    base = env.unwrapped
-    if not isinstance(base, TextEnv) or "admissible_actions" not in base.supports:
-        return ()
-    return base.admissible_actions()
-
-
 def _without_reward(steps: Sequence[Step]) -> list[tuple[Any, ...]]:
     """Steps without rewards, and without progress, which a world need not work out where nothing pays for it."""
     return [
         (observation, terminated, truncated, {name: value for name, value in info.items() if name != "progress"})
         for observation, _, terminated, truncated, info in steps
     ]
-
-
-def transcripts(subject: Subject, *, backwards: bool = False) -> list[str]:
-    """Digests of one episode per seed, hexadecimal.
-
-    Args:
-        subject: world that is played.
-        backwards: whether the episode of the last seed is played first.
-    """
-    digests = []
-    with closing(subject.make()) as env:
-        for seed in range(subject.seed, subject.seed + subject.tasks)[:: -1 if backwards else 1]:
-            steps, actions = _walk(env, None, Random(seed), _WALK, seed=seed)
-            digests.append(hashlib.sha256(repr((steps, actions)).encode(errors="backslashreplace")).hexdigest())
-    return digests[:: -1 if backwards else 1]
-
-
-def print_transcripts() -> None:
-    """In a process of its own: read a spec, keyword arguments, tasks and seed as JSON, and print `transcripts`."""
-    text, kwargs, tasks, seed = json.load(sys.stdin)
-    spec = EnvSpec.from_json(text)
-    registry.setdefault(spec.id, spec)
-    print(json.dumps(transcripts(Subject.of(spec.id, kwargs, tasks=tasks, strings=1, seed=seed, harder={}))))
-
-
-_STRANGE = (
-    *("", " ", "\n", "\t", "\0", "\r\n", "\x1b[2J", "\u202e", "\ufeff", "\ud800", "%s%n{0}", "../../etc/passwd"),
-    *(
-        "quit",
-        "restart",
-        "save",
-        "restore",
-        "undo",
-        "help",
-        "0",
-        "-1",
-        "1e999",
-        "null",
-        "{}",
-        "[]",
-        "{",
-        "\\",
-        "'",
-        '"',
-    ),
-    *('{"name": "act", "arguments": 3}', '{"name": null}', "```bash\n", "<action>", "look. look. look", "all", "it"),
-)
-
-
-def strange_text(draw: Random, known: Sequence[str]) -> str:
-    """A random string: of any characters, of known texts cut and joined, of words that programs mind; or a long one."""
-    kind = draw.random()
-    if kind < 0.3:
-        return "".join(chr(draw.randrange(sys.maxunicode + 1)) for _ in range(draw.randrange(40)))
-    if kind < 0.5:
-        return "".join(chr(draw.randrange(128)) for _ in range(draw.randrange(60)))
-    if kind < 0.6:
-        return draw.choice(_STRANGE)
-    if kind < 0.62:
-        return (draw.choice(known) or "x") * draw.randrange(1, 100)
-    words = draw.choice(known).split(" ")
-    draw.shuffle(words)
-    text = " ".join([*words[: draw.randrange(8)], draw.choice(_STRANGE)])
-    return text.upper() if kind > 0.9 else text
 
 
 def _check_step(env: gymnasium.Env[str, str], action: str, step: tuple[Any, ...]) -> None:
@@ -634,42 +403,6 @@ def _texts_in(value: Any) -> Iterator[str]:
         yield from _texts_in([getattr(value, each.name) for each in fields(value)])
 
 
-def leak(text: str, plan: Sequence[str]) -> tuple[str, ...]:
-    """The first commands of a plan that stand in a text in their order, close to each other; () if none do.
-
-    >>> leak("First, open door, then go east, and take key.", ["open door", "go east", "take key", "go west"])
-    ('open door', 'go east', 'take key')
-    """
-    text = " ".join(text.lower().split())
-    for first in range(len(plan) - _LEAK + 1):
-        wanted = tuple(plan[first : first + _LEAK])
-        if len(set(wanted)) > 1 and _stand_in_order(text, [" ".join(command.lower().split()) for command in wanted]):
-            return wanted
-    return ()
-
-
-def _stand_in_order(text: str, commands: Sequence[str]) -> bool:
-    starts = _places(text, commands[0])
-    return any(_follow(text, start + len(commands[0]), commands[1:]) for start in starts)
-
-
-def _follow(text: str, end: int, commands: Sequence[str]) -> bool:
-    """Whether commands follow a place in a text, each close to the one before."""
-    for command in commands:
-        place = text.find(command, end, end + _NEAR + len(command))
-        if place < 0:
-            return False
-        end = place + len(command)
-    return True
-
-
-def _places(text: str, part: str) -> Iterator[int]:
-    place = text.find(part) if part else -1
-    while place >= 0:
-        yield place
-        place = text.find(part, place + 1)
-
-
 @dataclass(frozen=True, slots=True)
 class _Measured:
     """What one setting is like: means of the measured complexity, actions of the oracle, successes at random."""
@@ -683,10 +416,10 @@ def _measured(subject: Subject, name: str, value: Any) -> _Measured:
     """Play the tasks of a setting; the turn budget is the same for all of them."""
     values: dict[str, list[float]] = {}
     oracle, random = [], []
-    with closing(subject.make(**{name: value}, max_turns=_WALK)) as env:
+    with closing(subject.make(**{name: value}, max_turns=WALK)) as env:
         for index in range(subject.tasks):
             _, info = env.reset(options=subject.options(index))
-            for key in ("state_size", "action_size", "solution_length"):
+            for key in AXES:
                 measured = getattr(info["complexity"], key)
                 if measured is not None:
                     values.setdefault(key, []).append(measured)
@@ -697,20 +430,3 @@ def _measured(subject: Subject, name: str, value: Any) -> _Measured:
                 episode = _played(subject, env, make_agent("admissible-random", env), index)
                 random.append(float(episode.success))
     return _Measured({key: fmean(each) for key, each in values.items()}, oracle, random)
-
-
-def _knobs(id: str, kwargs: Mapping[str, Any]) -> list[Knob]:
-    return [knob for options in options_of(id, kwargs) for knob in options.knobs()]
-
-
-def _axes(id: str, kwargs: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Values of the knobs that are an axis: that of the world as it is asked for, and half as much again."""
-    asked = {**gymnasium.spec(id).kwargs, **kwargs}
-    axes: dict[str, tuple[Any, ...]] = {}
-    for knob in _knobs(id, kwargs):
-        value = asked.get(knob.name, knob.default)
-        if knob.axis is None or isinstance(value, bool) or not isinstance(value, int):
-            continue
-        more = value + (value + 1) // 2
-        axes[knob.name] = (value, more if knob.high is None else min(more, int(knob.high)))
-    return {name: values for name, values in axes.items() if values[0] < values[1]}

@@ -53,6 +53,8 @@ class EpisodeRecord:
         observations: digest of everything that the agent read (see `digest`).
         seconds: time that the episode took.
         tokens: tokens that the agent's model wrote; `None` if they were not counted.
+        cost: money that the agent's model cost, in the currency of its prices; `None`, and not in the file, if it was
+            not counted.
     """
 
     task: str
@@ -71,6 +73,7 @@ class EpisodeRecord:
     observations: str = ""
     seconds: float = field(default=0.0, compare=False)
     tokens: int | None = None
+    cost: float | None = None
 
     @property
     def turns(self) -> int:
@@ -204,6 +207,7 @@ def record(episode: Episode, seed: int) -> EpisodeRecord:
         observations=digest(episode.observations),
         seconds=round(episode.seconds, 3),
         tokens=episode.tokens,
+        cost=None if episode.cost is None else round(episode.cost, 9),
     )
 
 
@@ -288,7 +292,10 @@ def header(evaluation: Evaluation) -> str:
 
 def line(episode: EpisodeRecord) -> str:
     """The line of an episode in a result file."""
-    return json.dumps(asdict(episode), sort_keys=True)
+    values = asdict(episode)
+    return json.dumps(
+        {name: values[name] for name in values if name not in OPTIONAL or values[name] is not None}, sort_keys=True
+    )
 
 
 def load(path: str | Path) -> Evaluation:
@@ -408,14 +415,15 @@ def read_record(data: Any) -> EpisodeRecord:
     """
     if not isinstance(data, dict):
         raise ValueError("holds no episode")
-    _check(data, _EPISODE)
+    _check(data, {name: kind for name, kind in _EPISODE.items() if name not in OPTIONAL or name in data})
     if not all(isinstance(action, str) for action in data["actions"]):
         raise ValueError("holds an action that is not a text")
     if not all(isinstance(reward, float) for reward in data["rewards"]):
         raise ValueError("holds a reward that is not a number with a decimal point")
-    for name in ("seconds", "tokens", "invalid_actions"):
-        if data[name] is not None and data[name] < 0:
-            raise ValueError(f"holds {data[name]} {name}")
+    for name in ("seconds", "tokens", "cost", "invalid_actions"):
+        amount = data.get(name)
+        if amount is not None and amount < 0:
+            raise ValueError(f"holds {amount} {name}")
     if any(isinstance(value, dict | list | str) for value in (data["complexity"] or {}).values()):
         raise ValueError("holds a complexity that is not made of numbers")
     return EpisodeRecord(**{**data, "actions": tuple(data["actions"]), "rewards": tuple(data["rewards"])})
@@ -449,7 +457,10 @@ _EPISODE: dict[str, type | tuple[type, ...]] = {
     "observations": str,
     "seconds": (float, int),
     "tokens": (int, type(None)),
+    "cost": float,
 }
+OPTIONAL = ("cost",)
+"""Fields of an episode that its line holds only where they are known."""
 
 
 def _check(data: dict[str, Any], kinds: dict[str, type | tuple[type, ...]]) -> None:

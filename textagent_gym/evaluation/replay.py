@@ -95,8 +95,8 @@ def replay(
     """Play every recorded action again and compare; an empty list says that the file is right.
 
     Every task must be there, in the order of the split, as often as the header says. Agents of this suite that act
-    equally everywhere (`CHECKED_AGENTS`) are asked what they would do; nobody else's name can be checked, nor `seconds`
-    and `tokens`, nor whether a world broke; such an episode counts neither as won nor as lost.
+    equally everywhere (`CHECKED_AGENTS`) are asked what they would do; nobody else's name can be checked, nor
+    `seconds`, `tokens` and `cost`, nor whether a world broke; such an episode counts neither as won nor as lost.
 
     Args:
         evaluation: file to check.
@@ -313,7 +313,11 @@ def _difference_of(episode: Episode, expected: EpisodeRecord, agent: str, *, com
             return f"{name} of the complexity is {here}, and {there} is recorded"
     if compare_texts and expected.observations != now.observations:
         return "the agent read something else than is recorded"
-    names = ["seconds", *(() if agent else ("stopped", "tokens")), *(() if compare_texts else ("observations",))]
+    names = [
+        "seconds",
+        *(() if agent else ("stopped", "tokens", "cost")),
+        *(() if compare_texts else ("observations",)),
+    ]
     unchecked = {name: getattr(expected, name) for name in names}
     if line(replace(now, **unchecked)) != line(expected):
         return "it is written otherwise than what happened"

@@ -3,6 +3,7 @@
 result.json                     which suite (with its digest), which agent
 PART.jsonl                      a result file per part of the suite (see `records`)
 PART.conversations.jsonl.gz     everything that was said, a line per episode
+learning.json                   the learning curve of the agent's training, where it has one (see `learning`)
 summary.json                    the numbers, and the SHA-256 of the other files; it appears last
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ import gymnasium
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import base_of
+from textagent_gym.evaluation.learning import LEARNING, LearningCurve, curve_of
 from textagent_gym.evaluation.players import AgentMaker, make_player
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversations_of
 from textagent_gym.evaluation.runner import check_evaluation, evaluate
@@ -45,12 +48,14 @@ class Result:
         agent: name of the agent.
         details: further facts about the agent.
         evaluations: result of each part, by its name.
+        learning: learning curve of the agent's training, as the submitter tells it; `None` if it has none.
     """
 
     suite: Suite
     agent: str
     details: dict[str, Any]
     evaluations: Mapping[str, Evaluation]
+    learning: LearningCurve | None = None
 
     @property
     def episodes(self) -> tuple[EpisodeRecord, ...]:
@@ -80,6 +85,7 @@ def evaluate_suite(
     folder: Path,
     *,
     workers: int = 1,
+    run: Path | None = None,
     ended: Callable[[EpisodeRecord], None] | None = None,
 ) -> Result:
     """Play a suite. A run that was stopped resumes, and a folder that is complete is returned as it is.
@@ -89,11 +95,13 @@ def evaluate_suite(
         agent: a name out of `AGENTS`, or a function that makes an agent for an environment.
         folder: folder of the result.
         workers: number of episodes that are played at once; see `evaluate`.
+        run: folder of the training run whose learning curve is kept with the result.
         ended: called with the record of each episode, those of an earlier run included.
 
     Raises:
-        InvalidOptionError: see `check_suite`; or another program writes the folder.
+        InvalidOptionError: see `check_suite`; or the run has no learning curve, or another program writes the folder.
     """
+    learning = None if run is None else curve_of(run)
     identity = check_suite(suite, agent, folder)
     folder.mkdir(parents=True, exist_ok=True)
     evaluations = {}
@@ -112,8 +120,16 @@ def evaluate_suite(
                     conversations=True,
                     ended=ended,
                 )
-        result = Result(suite=suite, agent=identity["agent"], details=identity["details"], evaluations=evaluations)
+        result = Result(
+            suite=suite,
+            agent=identity["agent"],
+            details=identity["details"],
+            evaluations=evaluations,
+            learning=learning,
+        )
         if not (folder / SUMMARY).exists():
+            if learning is not None:
+                write_whole(folder / LEARNING, learning.to_json())
             write_whole(folder / SUMMARY, to_json({**summary_of(result), "files": digests(folder, suite)}))
     return result
 
@@ -213,16 +229,26 @@ def _numbers(episodes: Sequence[EpisodeRecord], unit_returns: bool) -> dict[str,
     repeats = repeated(episodes)
     solved = sum(episode.success for episode in episodes if not episode.broken)
     values = {name: _value(getattr(summary, name)) for name in Summary.__dataclass_fields__ if name != "broken"}
-    tokens = [episode.tokens for episode in episodes]
-    known = [count for count in tokens if count is not None]
+    tokens, cost = total([episode.tokens for episode in episodes]), total([episode.cost for episode in episodes])
     return {
         **counts,
         **values,
         "pass": {name: {k: round(share, 6) for k, share in shares.items()} for name, shares in repeats.items()},
         "success_if_broken_is_lost": round(solved / len(episodes), 6),
-        "tokens": sum(known) if len(known) == len(tokens) else None,
+        "tokens": tokens,
+        **({} if cost is None else {"cost": round(cost, 6)}),
         "by_axis": {axis: _by_axis(episodes, axis, unit_returns) for axis in AXES},
     }
+
+
+def total(amounts: Sequence[float | None]) -> float | None:
+    """A sum; `None` if an amount is unknown, or there is none.
+
+    >>> total([1, 2]), total([1, None])
+    (3, None)
+    """
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known and len(known) == len(amounts) else None
 
 
 def _by_axis(episodes: Sequence[EpisodeRecord], axis: str, unit_returns: bool) -> list[dict[str, Any]]:
@@ -247,7 +273,8 @@ def digests(folder: Path, suite: Suite) -> dict[str, str]:
 def files_of(folder: Path, suite: Suite) -> list[Path]:
     """The files of a result but its summary."""
     records = [records_of(folder, part) for part in suite.parts]
-    return [folder / IDENTITY, *(path for record in records for path in (record, conversations_of(record)))]
+    learning = [folder / LEARNING] if os.path.lexists(folder / LEARNING) else []
+    return [folder / IDENTITY, *learning, *(path for record in records for path in (record, conversations_of(record)))]
 
 
 def _digest(path: Path) -> str:

@@ -24,8 +24,9 @@ from typing import Any
 
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.published import check_endless, suite_of
 from textagent_gym.evaluation.records import bounded_lines, read_line
-from textagent_gym.evaluation.suites import Suite, check_endless, suite_of
+from textagent_gym.evaluation.suites import Suite
 from textagent_gym.files import write_whole
 
 REPLAYED, CHALLENGE, RECOMPUTED = "replayed", "challenge", "recomputed"

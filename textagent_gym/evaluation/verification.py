@@ -19,6 +19,8 @@ from textagent_gym.agents import recomputer
 from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.copies import find_copies
+from textagent_gym.evaluation.learning import read_curve
+from textagent_gym.evaluation.published import suite_of
 from textagent_gym.evaluation.records import (
     LARGEST_FILE,
     Evaluation,
@@ -42,7 +44,7 @@ from textagent_gym.evaluation.results import (
     summary_of,
     to_json,
 )
-from textagent_gym.evaluation.suites import Part, Suite, suite_of
+from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED, provable, read_challenge, settings_of
 
 _IDENTITY: dict[str, type] = {"format": str, "suite": str, "digest": str, "agent": str, "details": dict}
@@ -84,7 +86,13 @@ def load_result(folder: Path) -> Result:
             f"{folder} is larger than result files are: {size} bytes of episodes, at most {LARGEST_FILE}"
         )
     evaluations = {part.name: load(records_of(folder, part)) for part in suite.parts}
-    return Result(suite=suite, agent=identity["agent"], details=identity["details"], evaluations=evaluations)
+    return Result(
+        suite=suite,
+        agent=identity["agent"],
+        details=identity["details"],
+        evaluations=evaluations,
+        learning=read_curve(folder),
+    )
 
 
 def verify_result(

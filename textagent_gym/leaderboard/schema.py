@@ -10,7 +10,7 @@ from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from textagent_gym.evaluation import EpisodeRecord, Evaluation, Interval, Summary, records, results
+from textagent_gym.evaluation import EpisodeRecord, Evaluation, Interval, Summary, learning, records, results
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", NoneType: "null"}
@@ -24,6 +24,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     suite = {"format": {"const": results.FORMAT}, "suite": {"type": "string"}, "digest": _DIGEST}
     seal = _object("Last line: SHA-256 of all lines before it, with their ends.", {"sha256": _DIGEST})
     numbers = _numbers()
+    points = {"minItems": 1, "maxItems": learning.MOST_POINTS}
     summary = {
         **suite,
         "agent": {"type": "string"},
@@ -36,7 +37,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "PART.jsonl": _schema(
             {
                 "description": "A line: first the header, then an episode each, then the seal.",
-                "oneOf": [_header(), _fields(EpisodeRecord, "An episode."), seal],
+                "oneOf": [_header(), _episode(), seal],
             }
         ),
         "PART.conversations.jsonl.gz": _schema(
@@ -49,6 +50,16 @@ def schemas() -> dict[str, dict[str, Any]]:
                     "required": ["role", "content"],
                 },
             }
+        ),
+        "learning.json": _schema(
+            _object(
+                "Success in training, as the submitter tells it; the file is there for policies that have a curve.",
+                {
+                    "format": {"const": learning.FORMAT},
+                    "iterations": {"type": "array", "items": {"type": "integer", "minimum": 0}, **points},
+                    "success": {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}, **points},
+                },
+            )
         ),
         "summary.json": _schema(
             {
@@ -81,8 +92,14 @@ def _header() -> dict[str, Any]:
     return header
 
 
+def _episode() -> dict[str, Any]:
+    episode = _fields(EpisodeRecord, "An episode.")
+    episode["required"] = [name for name in episode["required"] if name not in records.OPTIONAL]
+    return episode
+
+
 def _fields(kind: type, description: str, without: set[str] | None = None) -> dict[str, Any]:
-    """Schema of an object with the fields of a dataclass, all of which are written."""
+    """Schema of an object with the fields of a dataclass."""
     hints = get_type_hints(kind)
     names = [each.name for each in fields(kind) if each.name not in (without or set())]
     return _object(description, {name: _type(hints[name]) for name in names})

@@ -38,7 +38,7 @@ from textagent_gym.leaderboard.trust import LEVELS, read_ledger
 
 MARKER = "site.json"
 MOST_COMPARED = 15
-"""Results of a suite, the best ones, of which each pair is tested: 105 pairs take about ten seconds."""
+"""Results of a suite, the best ones, of which each pair is tested: 105 pairs of 100 tasks take about two seconds."""
 MOST_LISTED = 2000
 """Episodes that the page of a result lists; more rows make a page slow."""
 _LONGEST_DETAIL = 2000  # Characters of one fact about an agent.
@@ -278,7 +278,8 @@ def _agent_page(rows: Sequence[Row]) -> dict[str, Any]:
             }
         )
     entry = rows[0].entry
-    return {"agent": entry.agent, "details": _details(entry), "rows": rows, "worlds": worlds}
+    learning = dict.fromkeys(row.entry.result.learning for row in rows if row.entry.result.learning is not None)
+    return {"agent": entry.agent, "details": _details(entry), "rows": rows, "worlds": worlds, "learning": [*learning]}
 
 
 def _result_page(site: Path, entry: Entry) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import Result, load_result
 from textagent_gym.evaluation.results import SUMMARY, files_of
+from textagent_gym.evaluation.trust import REPLAYED
 from textagent_gym.leaderboard.entries import check_entry, find_results, shown_name
-from textagent_gym.leaderboard.trust import REPLAYED, RERUN, note_trust
+from textagent_gym.leaderboard.trust import RERUN, note_trust
 
 LARGEST_SUBMISSION = 2**26
 """Bytes of all files of a result as it is sent: 64 MiB hold three hundred long conversations, compressed."""

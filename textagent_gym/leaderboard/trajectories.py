@@ -13,6 +13,7 @@ from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.evaluation import EpisodeRecord, Part, play_until_whole
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.results import make_part
+from textagent_gym.knobs import AXES
 from textagent_gym.leaderboard.entries import Entry
 from textagent_gym.terminal import visible
 
@@ -120,12 +121,9 @@ def _trajectory(env: gymnasium.Env[str, str], record: EpisodeRecord) -> dict[str
         "last": bounded(episode.last_observation),
         "ending": ending(record),
         "return": round(record.total_reward, 6),
-        "complexity": {name: record.complexity.get(name) for name in _AXES} if record.complexity else {},
+        "complexity": {name: record.complexity.get(name) for name in AXES} if record.complexity else {},
         "tokens": record.tokens,
     }
-
-
-_AXES = ("state_size", "action_size", "solution_length")
 
 
 def bounded(text: str) -> str:

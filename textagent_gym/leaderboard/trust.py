@@ -12,15 +12,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED
 from textagent_gym.files import write_whole
 
 LEDGER = "trust.json"
-REPLAYED, RERUN = "replayed", "re-run"
+RERUN = "re-run"
 LEVELS = {
     REPLAYED: "Every action was played again: the score is right. Who played is what the submitter says, except for "
     "the agents random, admissible-random, oracle and expert, which were asked what they would do.",
-    "challenge": "The tasks were drawn after the submitter had committed to a policy by its digest: nobody knew them.",
-    "recomputed": "Every token was computed again with the policy: it is what the policy samples; nobody else acted.",
+    CHALLENGE: "The tasks were drawn after the submitter had committed to a policy by its digest: nobody knew them.",
+    RECOMPUTED: "Every token was computed again with the policy: it is what the policy samples; nobody else acted.",
     RERUN: "A maintainer has run the agent again, with the same success within the interval.",
 }
 """Meaning of each level, from the weakest on."""

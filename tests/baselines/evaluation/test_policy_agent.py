@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from baselines.evaluation.policy_agent import PolicyAgents
-from baselines.policy.models import make_tiny_policy
+from baselines.evaluation.policy_agent import TOLERANCE, PolicyAgents
+from baselines.policy.models import load_policy, make_tiny_policy
+from baselines.rollout.backend import Prompt
+from baselines.rollout.transformers_backend import TransformersGenerator
 from tests.cli.program import run
 from tests.evaluation.results import SUITE, paths, read, summarize_again, write
 from textagent_gym.agents import PolicySettings, make_agent
@@ -62,6 +66,28 @@ def test_several_episodes_at_once_are_the_same(tiny: Path, tmp_path: Path, tempe
     assert problems(tmp_path / "3", tiny) == []
 
 
+@pytest.mark.parametrize("slots", [1, 4, 16])
+def test_rounding_stays_far_below_the_tolerance(tiny: Path, slots: int) -> None:
+    model, tokenizer = load_policy(str(tiny))
+    model.eval()
+    generator = TransformersGenerator(model, tokenizer.eos_token_id, slots=slots, max_action_tokens=8)
+    draw = random.Random(slots)
+    read: list[list[int]] = [[] for _ in range(slots)]
+    spoken: list[list[tuple[int, float]]] = [[] for _ in range(slots)]
+    for turn in range(6):
+        news = [tuple(draw.randrange(len(tokenizer)) for _ in range(draw.randint(5, 40))) for _ in range(slots)]
+        prompts = [Prompt(slot, ids, turn == 0, slot if turn == 0 else None) for slot, ids in enumerate(news)]
+        for prompt, completion in zip(prompts, generator.generate(prompts), strict=True):
+            first = len(read[prompt.slot]) + len(prompt.ids)
+            read[prompt.slot] += [*prompt.ids, *completion.ids]
+            spoken[prompt.slot] += enumerate(completion.log_probs, start=first)
+    for ids, log_probs in zip(read, spoken, strict=True):
+        with torch.inference_mode():
+            whole = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        differences = [abs(value - float(whole[place - 1, ids[place]])) for place, value in log_probs]
+        assert max(differences) < 1e-5 < TOLERANCE
+
+
 def test_another_policy_is_not_the_one_that_played(honest: Path, tmp_path: Path) -> None:
     texts = [message["content"] for message in read(paths(honest)[1])[0]]
     make_tiny_policy(tmp_path / "other", texts, hidden=32, layers=2, heads=2, seed=1)
@@ -73,10 +99,7 @@ def oracles_answers(tiny: Path, folder: Path, settings: PolicySettings = SAMPLED
     """The oracle's game, under the policy's name, with the tokens of its words and the policy's log-probabilities."""
     from dataclasses import replace
 
-    import torch
-
     from baselines.policy.chat import chat_of
-    from baselines.policy.models import load_policy
 
     agents = PolicyAgents(str(tiny), settings)
     model, tokenizer = load_policy(str(tiny))

@@ -12,12 +12,14 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from tests.domains.swe.conftest import bash
+from textagent_gym.agents import make_agent
 from textagent_gym.calls import ActionError, Call
 from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.domains.swe.tasks import RepairComplexity
 from textagent_gym.domains.swe.tools import TOOLS, parse, render
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, TextAgentError, UnknownTaskError
+from textagent_gym.evaluation.episode import base_of
 from textagent_gym.tasks import Task
 
 ID = "textagent/SWE-v0"
@@ -301,6 +303,13 @@ def test_tasks_have_ids_splits_and_sizes() -> None:
     env = gymnasium.make(ID, packages="all", lines=(200, 1300)).unwrapped
     assert isinstance(env, SWEEnv)
     assert [package.name for package in env.tasks.packages] == ["measures", "inflection", "schema", "webcolors"]
+
+
+def test_an_expert_is_declared_where_the_tools_have_a_shell() -> None:
+    supports = {tools: base_of(gymnasium.make(ID, tools=tools)).supports for tools in ("shell", "all", "edit")}
+    assert {tools: "expert" in each for tools, each in supports.items()} == {"shell": True, "all": True, "edit": False}
+    with pytest.raises(InvalidOptionError, match="agent 'expert' cannot play"):
+        make_agent("expert", gymnasium.make(ID, tools="edit"))
 
 
 def test_environments_side_by_side_do_not_meet(make) -> None:

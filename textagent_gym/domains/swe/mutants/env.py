@@ -109,6 +109,11 @@ class SWERepairEnv(SWEEnv[MutantWorld]):
             calls += self._repairs(path, changes)
         return self._plan(calls)
 
+    @property
+    def supports(self) -> frozenset[str]:
+        """See `TextEnv`; the expert needs a shell."""
+        return super().supports - (frozenset() if self.has_tool("shell") else {"expert"})
+
     def _expert(self) -> Searcher:
         if not self.has_tool("shell"):
             raise UnsupportedOperationError('the expert needs a shell; the tools "shell" and "all" have one')

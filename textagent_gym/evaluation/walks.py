@@ -1,0 +1,103 @@
+"""Episodes that two environments play alike, step by step, for promises that compare them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from random import Random
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec, registry
+
+from textagent_gym.core import TextEnv
+from textagent_gym.evaluation.subject import Subject
+
+WALK = 30
+"""Actions of an episode that is compared step by step."""
+
+Step = tuple[str, float, bool, bool, dict[str, Any]]
+"""What a reset or a step returns: observation, reward, terminated, truncated and `info`."""
+
+
+def begin(env: gymnasium.Env[str, str], options: dict[str, Any] | None = None, seed: int | None = None) -> Step:
+    observation, info = env.reset(seed=seed, options=options)
+    return observation, 0.0, False, False, info
+
+
+def do(env: gymnasium.Env[str, str], actions: Sequence[str]) -> tuple[Step, ...]:
+    """What each action returns, until the episode ends."""
+    steps: list[Step] = []
+    for action in actions:
+        observation, reward, terminated, truncated, info = env.step(action)
+        steps.append((observation, float(reward), terminated, truncated, info))
+        if terminated or truncated:
+            break
+    return tuple(steps)
+
+
+def walk(
+    env: gymnasium.Env[str, str], options: dict[str, Any] | None, draw: Random, most: int, seed: int | None = None
+) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+    """Begin a task and act; returns each step, the reset first, and the actions."""
+    begun = begin(env, options, seed)
+    steps, actions = proceed(env, draw, most)
+    return (begun, *steps), actions
+
+
+def proceed(env: gymnasium.Env[str, str], draw: Random, most: int) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+    """Act as the oracle does, at random, or in vain; returns what each step returned, and the actions."""
+    steps: tuple[Step, ...] = ()
+    actions: list[str] = []
+    while len(actions) < most and not (steps and (steps[-1][2] or steps[-1][3])):
+        actions.append(choose(env, draw))
+        steps = (*steps, *do(env, actions[-1:]))
+    return steps, tuple(actions)
+
+
+def choose(env: gymnasium.Env[str, str], draw: Random) -> str:
+    """An action: the oracle's, an admissible one, or one of no sense."""
+    base, chance = env.unwrapped, draw.random()
+    if isinstance(base, TextEnv):
+        if chance < 0.4 and "oracle" in base.supports:
+            plan = base.oracle()
+            if plan:
+                return str(plan[0])
+        commands = commands_of(env)
+        if chance < 0.9 and commands:
+            return draw.choice(commands)
+    return draw.choice(("look", "wait a moment", "xyzzy"))
+
+
+def commands_of(env: gymnasium.Env[str, str]) -> tuple[str, ...]:
+    """The admissible actions; none where the world does not list them."""
+    base = env.unwrapped
+    if not isinstance(base, TextEnv) or "admissible_actions" not in base.supports:
+        return ()
+    return base.admissible_actions()
+
+
+def transcripts(subject: Subject, *, backwards: bool = False) -> list[str]:
+    """Digests of one episode per seed, hexadecimal.
+
+    Args:
+        subject: world that is played.
+        backwards: whether the episode of the last seed is played first.
+    """
+    digests = []
+    with closing(subject.make()) as env:
+        for seed in range(subject.seed, subject.seed + subject.tasks)[:: -1 if backwards else 1]:
+            steps, actions = walk(env, None, Random(seed), WALK, seed=seed)
+            digests.append(hashlib.sha256(repr((steps, actions)).encode(errors="backslashreplace")).hexdigest())
+    return digests[:: -1 if backwards else 1]
+
+
+def print_transcripts() -> None:
+    """In a process of its own: read a spec, keyword arguments, tasks and seed as JSON, and print `transcripts`."""
+    text, kwargs, tasks, seed = json.load(sys.stdin)
+    spec = EnvSpec.from_json(text)
+    registry.setdefault(spec.id, spec)
+    print(json.dumps(transcripts(Subject.of(spec.id, kwargs, tasks=tasks, strings=1, seed=seed, harder={}))))
