@@ -23,6 +23,7 @@ from baselines.settings.recipe import RECIPES, RecipeError
 from baselines.sft_then_rl import CONFIGS
 from tests.baselines.training.test_training import NumbersEnv, config, curve
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.registration import REGISTRATIONS
 
 ROOT = Path(__file__).parents[2]
 LIGHTS = ["--model", "m", "--out", "o", "--env", "lights/Lights-v0"]
@@ -142,7 +143,7 @@ def test_a_recipe_of_ours_is_a_configuration_that_its_environment_accepts(recipe
 
 def test_every_method_has_a_recipe_for_every_world() -> None:
     methods = {"ppo", "grpo", "rloo", "reinforce_pp", "sft"}
-    for world in ("textworld", "alfworld", "textcraft", "babyai", "scienceworld", "swe"):
+    for world in {registration.entry_point.split(".")[2] for registration in REGISTRATIONS}:
         assert {path.stem for path in (RECIPES / world).glob("*.yaml")} >= methods
         settings = [yaml.safe_load((RECIPES / world / f"{method}.yaml").read_text()) for method in methods - {"sft"}]
         assert all(each["set"] == settings[0]["set"] for each in settings)
