@@ -41,7 +41,7 @@ def make(id: str, tmp_path: Path) -> gymnasium.Env[str, str]:
 
 
 def test_every_world_that_tells_its_states_apart_is_played() -> None:
-    registered = {each.id: load_env_creator(each.entry_point) for world in WORLDS for each in world.ids}
+    registered: dict[str, Any] = {each.id: load_env_creator(each.entry_point) for world in WORLDS for each in world.ids}
     told = {env.__module__ for env in registered.values() if env._state_key is not TextEnv._state_key}
     assert told == {registered[id].__module__ for id in PLAYED if id in registered}
 

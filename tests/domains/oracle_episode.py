@@ -12,7 +12,9 @@ def solve(env: TextEnv[Any], index: int = 0) -> list[tuple[str, float]]:
     env.reset(options={"task_index": index})
     plan = env.oracle() or ()
     assert len(plan) == env.task.complexity.solution_length
-    answers, terminated, truncated, info = [], False, False, {}
+    answers: list[tuple[str, float]] = []
+    terminated, truncated = False, False
+    info: dict[str, Any] = {}
     for action in plan:
         observation, reward, terminated, truncated, info = env.step(action)
         assert info["valid_action"]
