@@ -27,7 +27,7 @@ from scienceworld import ScienceWorldEnv as PackageEnv
 
 from textagent_gym.domains.scienceworld import ScienceWorldEnv, gold_path
 from textagent_gym.domains.scienceworld.server import DETERMINISTIC
-from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
+from textagent_gym.domains.scienceworld.tasks import TASKS, VERSION
 
 NONSENSE = (
     "",
@@ -95,15 +95,14 @@ def compare(
         theirs: environment of the package.
         env: environment of ours.
         task: name of the task.
-        variation: number of the variation.
+        variation: number of the variation, of the test split.
         actions: the next action for the package's valid ones; `None` at the end.
     """
     result = Comparison(differences=[])
     assert result.differences is not None
-    split = next(split for split in SPLITS if f"/{split}/{task}/{variation}" in _ids(env, split))
     theirs.load(task, variation, env.unwrapped._source.simplifications)
     text, info = theirs.reset()
-    observation, _ = env.reset(options={"task": f"ScienceWorld/v1.2.3/{split}/{task}/{variation}"})
+    observation, _ = env.reset(options={"task": f"ScienceWorld/v{VERSION}/test/{task}/{variation}"})
     told: tuple[Any, ...] = (f"{info['taskDesc'].strip()}", text, 0, False)
     here: tuple[Any, ...] = (info["taskDesc"].strip(), observation.partition("\n\n")[2], 0, False)
     if not observation.startswith(theirs.get_task_description()):
@@ -131,10 +130,6 @@ def compare(
         result.steps += 1
         result.theirs_seconds += between - started
         result.ours_seconds += ended - between
-
-
-def _ids(env: ScienceWorldEnv, split: str) -> set[str]:
-    return {f"/{'/'.join(task_id.split('/')[2:])}" for task_id in env._source._ids(split)}
 
 
 def along(path: tuple[str, ...]) -> Callable[[list[str]], str | None]:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from accelerate.state import AcceleratorState
 
-from benchmarks import gpu, learning, memory, rollout, textworld_env, trainers
+from baselines import grpo, sft
+from benchmarks import gpu, learning, memory, rollout, textworld_env, tiny_policies, trainers
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +40,27 @@ def test_learning(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: pytest
     ]
     assert all(0 <= result["before"] <= 1 and 0 <= result["after"] <= 1 for result in results)
     assert results[1]["env_steps"] > 0
+
+
+def test_a_tiny_policy_learns_from_its_recipes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings_of = tiny_policies.settings_of
+
+    def less(world: str, config: tiny_policies.Config) -> tuple[sft.Config, grpo.Config]:
+        taught, trained = settings_of(world, config)
+        small: dict[str, Any] = {"iterations": 1, "groups": 2, "group_size": 2, "eval_every": 1, "eval_tasks": 2}
+        return replace(taught, max_demos=3, epochs=1), replace(trained, **small)
+
+    monkeypatch.setattr(tiny_policies, "settings_of", less)
+    config = tiny_policies.Config(worlds=("babyai",), out=tmp_path, plot=tmp_path / "curves.svg")
+    (tmp_path / "babyai").mkdir()
+    (tmp_path / "babyai" / "demos.jsonl").write_text('{"half a li', encoding="utf-8")  # Of a run that was killed.
+    tiny_policies.main(config)
+    demos = sft.read_demos(tmp_path / "babyai" / "demos.jsonl")
+    assert len(demos) == 3
+    assert "babyai" in (tmp_path / "curves.svg").read_text(encoding="utf-8")
+    result = tiny_policies.learn("babyai", config)
+    assert (result["before"]["iteration"], result["after"]["iteration"]) == (0, 1)
+    assert set(result["seconds"]) == {"grpo"}  # What is done is not done again.
 
 
 def test_the_costs_of_iterations_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

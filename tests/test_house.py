@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from textagent_gym.registration import REGISTRATIONS
+from textagent_gym.registration import REGISTRATIONS, WORLDS
 
 ROOT = Path(__file__).parents[1]
 SUITE = "textagent_gym"
@@ -31,8 +31,8 @@ ROOMS = ("settings", "envs", "policy", "rollout", "credit", "evaluation", "train
 """Folders of the trainers from the ground up: each imports from those below. The files at the top are executables."""
 TRAINING_LIBRARIES = {"torch", "transformers", "trl", "accelerate", "peft", "vllm", TRAINERS}
 WORLD_LIBRARIES = {
-    *("textworld", "jericho", "alfworld", "swebench", "docker", "ray", "datasets", "pytest", "minigrid"),
-    *("scienceworld", "playwright", "openai", "minecraft_data"),
+    *(module for world in WORLDS for module in world.modules),
+    *("alfworld", "docker", "ray", "datasets", "playwright", "openai"),
 }
 SECTIONS = ("Description", "Actions", "Observations", "Rewards", "Difficulty", "Registered ids")
 

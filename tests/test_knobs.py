@@ -151,29 +151,28 @@ def test_two_names_of_one_knob_are_not_given_together() -> None:
         make_spec(quest_length=7, solution_length=7)
 
 
-def test_an_axis_is_offered_only_where_the_value_asked_for_is_the_value_measured() -> None:
-    offered = {
-        (options.__name__, each.axis) for options in DECLARED for each in options.knobs() if each.axis is not None
-    }
-    assert offered == {
-        *((name, "solution_length") for name in ("CustomSpec", "RoomSpec")),
-        *(("GraphSpec", axis) for axis in AXES),
-        *(("GridSpec", axis) for axis in ("state_size", "solution_length")),
-    }
+def axes_of(name: str) -> set[str]:
+    """Axes on which a world takes a value."""
+    return {each.axis for options in options_of(name) for each in options.knobs() if each.axis is not None}
+
+
+@pytest.mark.parametrize("name", [name for name in IDS if axes_of(name)])
+def test_the_value_asked_for_on_an_axis_is_the_value_measured(name: str) -> None:
+    values = {"state_size": 7, "action_size": 15, "solution_length": 5}
+    asked = {axis: values[axis] for axis in axes_of(name)}
+    measured = gymnasium.make(name, **asked).reset(options={"task_index": 0})[1]["complexity"]
+    assert {axis: getattr(measured, axis) for axis in asked} == asked
+
+
+def test_an_axis_has_one_name() -> None:
     assert all(each.axis == each.name for options in DECLARED for each in options.knobs() if each.name in AXES)
-    for name, length in (("TextWorld-v0", 5), ("ALFWorld-v0", 7)):
-        env = gymnasium.make(f"textagent/{name}", solution_length=length)
-        assert env.reset(options={"task_index": 0})[1]["complexity"].solution_length == length
-    graph = gymnasium.make("textagent/TextCraft-v0", state_size=7, action_size=15, solution_length=5)
-    measured = graph.reset(options={"task_index": 0})[1]["complexity"]
-    assert (measured.state_size, measured.action_size, measured.solution_length) == (7, 15, 5)
-    level = gymnasium.make("textagent/BabyAI-v0", state_size=5, solution_length=3)
-    measured = level.reset(options={"task_index": 0})[1]["complexity"]
-    assert (measured.state_size, measured.solution_length) == (5, 3)
-    for registration in REGISTRATIONS:
-        if registration.id not in ("textagent/TextCraft-v0", "textagent/BabyAI-v0"):
-            with pytest.raises(InvalidOptionError, match="It is measured there"):
-                gymnasium.make(registration.id, state_size=4)
+
+
+@pytest.mark.parametrize("name", [registration.id for registration in REGISTRATIONS])
+def test_an_axis_on_which_nothing_can_be_asked_is_measured(name: str) -> None:
+    for axis in set(AXES) - axes_of(name):
+        with pytest.raises(InvalidOptionError, match="It is measured there"):
+            gymnasium.make(name, **{axis: 4})
 
 
 def test_a_slug_tells_different_requests_apart() -> None:

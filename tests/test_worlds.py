@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium
 import pytest
+from gymnasium.envs.registration import load_env_creator
 from lights import LightsEnv
 
 from textagent_gym.core import Snapshot, TextEnv
@@ -37,6 +38,12 @@ def make(id: str, tmp_path: Path) -> gymnasium.Env[str, str]:
         return gymnasium.make(id, **kwargs)
     except MissingDataError as error:
         pytest.skip(str(error))
+
+
+def test_every_world_that_tells_its_states_apart_is_played() -> None:
+    registered: dict[str, Any] = {each.id: load_env_creator(each.entry_point) for world in WORLDS for each in world.ids}
+    told = {env.__module__ for env in registered.values() if env._state_key is not TextEnv._state_key}
+    assert told == {registered[id].__module__ for id in PLAYED if id in registered}
 
 
 @pytest.mark.parametrize("id", IDS)

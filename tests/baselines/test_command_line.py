@@ -23,6 +23,8 @@ from baselines.settings.recipe import RECIPES, RecipeError
 from baselines.sft_then_rl import CONFIGS
 from tests.baselines.training.test_training import NumbersEnv, config, curve
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import SUITES
+from textagent_gym.registration import REGISTRATIONS
 
 ROOT = Path(__file__).parents[2]
 LIGHTS = ["--model", "m", "--out", "o", "--env", "lights/Lights-v0"]
@@ -140,9 +142,20 @@ def test_a_recipe_of_ours_is_a_configuration_that_its_environment_accepts(recipe
         make_held_out_env(settings).close()
 
 
+@pytest.mark.parametrize(
+    ("world", "horizon"), [("textcraft", (10, 20, 30)), ("babyai", (6, 13, 20)), ("scienceworld", (10, 20, 30))]
+)
+def test_a_recipe_has_the_settings_of_agentgym_rl(world: str, horizon: tuple[int, ...]) -> None:
+    settings = read_config(grpo.Config, ["--config", f"{world}/agentgym/grpo.yaml"])
+    assert (settings.horizon, settings.horizon_every, settings.format) == (horizon, 100, "react")
+    assert (settings.set["max_turns"], settings.eval_set["max_turns"]) == (horizon[-1], 20)
+    assert (settings.groups, settings.group_size, settings.learning_rate, settings.kl) == (32, 8, 1e-6, 0.001)
+    assert 20 in {part.max_turns for part in SUITES[f"{world}-agentgym-v1"].parts}
+
+
 def test_every_method_has_a_recipe_for_every_world() -> None:
     methods = {"ppo", "grpo", "rloo", "reinforce_pp", "sft"}
-    for world in ("textworld", "alfworld", "textcraft", "babyai", "scienceworld", "swe"):
+    for world in {registration.entry_point.split(".")[2] for registration in REGISTRATIONS}:
         assert {path.stem for path in (RECIPES / world).glob("*.yaml")} >= methods
         settings = [yaml.safe_load((RECIPES / world / f"{method}.yaml").read_text()) for method in methods - {"sft"}]
         assert all(each["set"] == settings[0]["set"] for each in settings)

@@ -11,7 +11,7 @@ from textagent_gym.calls.formats import (
     parse_tag,
     parse_thinking,
 )
-from textagent_gym.calls.functions import parse_function, render_function
+from textagent_gym.calls.functions import ask_for_functions, parse_function, render_function
 from textagent_gym.calls.tool import ActionError, Call, Parameter, Tool
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Format",
     "Parameter",
     "Tool",
+    "ask_for_functions",
     "parse_block",
     "parse_call",
     "parse_function",

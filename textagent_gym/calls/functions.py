@@ -40,6 +40,12 @@ def parse_function(text: str, tools: Sequence[Tool]) -> Call:
     return Call(name, arguments)
 
 
+def ask_for_functions(tools: Sequence[Tool]) -> str:
+    """What tells a model to act by calling one of the tools, with all of them as JSON, one per line."""
+    listed = "\n".join(json.dumps(tool.schema["function"]) for tool in tools)
+    return f'call one of these functions, as a JSON object {{"name": ..., "arguments": {{...}}}}:\n{listed}'
+
+
 def render_function(call: Call) -> str:
     """An action that makes a call; `parse_function` reads it back."""
     return json.dumps({"name": call.tool, "arguments": dict(call.arguments)})

@@ -12,6 +12,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from tests.domains.babyai.minigrid_levels import begin
+from tests.domains.oracle_episode import solve
 from textagent_gym.agents import make_agent
 from textagent_gym.calls import parse_function
 from textagent_gym.core import TextEnv
@@ -26,22 +27,15 @@ def make(id: str = "BabyAI-v0", **kwargs: Any) -> TextEnv[Any]:
     return gymnasium.make(f"textagent/{id}", **kwargs).unwrapped  # type: ignore[return-value]
 
 
-def solve(env: TextEnv[Any], index: int = 0) -> list[tuple[str, float]]:
-    """Observations and rewards of the oracle's episode."""
-    env.reset(options={"task_index": index})
-    answers = []
-    plan = env.oracle() or ()
-    assert len(plan) == env.task.complexity.solution_length
-    for action in plan:
-        assert action in env.admissible_actions()
-        observation, reward, terminated, truncated, info = env.step(action)
-        assert info["valid_action"]
-        answers.append((observation, reward))
-    assert terminated
-    assert not truncated
-    assert info["success"]
-    assert info["progress"] == 1.0
-    return answers
+@pytest.mark.parametrize("action_format", ["commands", "functions"])
+@pytest.mark.parametrize("actions", ["macro", "primitive"])
+def test_the_actions_of_a_plan_are_admissible(actions: str, action_format: str) -> None:
+    env = make(**SEQUENCE, actions=actions, action_format=action_format)
+    for index in range(4):
+        env.reset(options={"task_index": index})
+        for action in env.oracle() or ():
+            assert action in env.admissible_actions()
+            env.step(action)
 
 
 def test_gymnasium_finds_nothing_to_warn_of() -> None:

@@ -10,6 +10,7 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from tests.domains.oracle_episode import solve
 from textagent_gym.agents import make_agent
 from textagent_gym.calls import parse_function
 from textagent_gym.core import TextEnv
@@ -19,21 +20,6 @@ from textagent_gym.evaluation import demonstrate, play
 
 def make(**kwargs: Any) -> TextEnv[Any]:
     return gymnasium.make("textagent/TextCraft-v0", **kwargs).unwrapped  # type: ignore[return-value]
-
-
-def solve(env: TextEnv[Any], index: int = 0) -> list[tuple[str, float]]:
-    """Observations and rewards of the oracle's episode."""
-    env.reset(options={"task_index": index})
-    answers = []
-    for action in env.oracle() or ():
-        observation, reward, terminated, truncated, info = env.step(action)
-        assert info["valid_action"]
-        answers.append((observation, reward))
-    assert terminated
-    assert not truncated
-    assert info["success"]
-    assert info["progress"] == 1.0
-    return answers
 
 
 def test_gymnasium_finds_nothing_to_warn_of() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
-from textagent_gym.calls import ActionError, Call, Parameter, Tool, parse_function, render_function
+from textagent_gym.calls import ActionError, Call, Parameter, Tool, ask_for_functions, parse_function, render_function
 from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.babyai.commands import (
     PRIMITIVE,
@@ -179,12 +178,8 @@ class BabyAIEnv(TextEnv[Task]):
     @property
     def instructions(self) -> str:
         """See `TextEnv`."""
-        if self.tools:
-            calls = "\n".join(json.dumps(tool.schema["function"]) for tool in self.tools)
-            commands = f'call one of these functions, as a JSON object {{"name": ..., "arguments": {{...}}}}:\n{calls}'
-        else:
-            commands = _COMMANDS + (_WALKS if self._size else "")
-        return _RULES.format(commands=commands)
+        commands = _COMMANDS + (_WALKS if self._size else "")
+        return _RULES.format(commands=ask_for_functions(self.tools) if self.tools else commands)
 
     @property
     def tools(self) -> tuple[Tool, ...]:

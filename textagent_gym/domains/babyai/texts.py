@@ -16,8 +16,7 @@ TextFormat = Literal["concise", "agentgym", "balrog"]
 
 def goal(mission: str, text_format: TextFormat) -> str:
     """The line that states the goal."""
-    start = "Your goal" if text_format == "agentgym" else "Goal"
-    return f"{start}: {mission}" if text_format == "agentgym" else f"{start}: {mission}."
+    return f"Your goal: {mission}" if text_format == "agentgym" else f"Goal: {mission}."
 
 
 def describe(state: State, size: int, text_format: TextFormat) -> str:

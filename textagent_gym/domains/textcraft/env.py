@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
-from textagent_gym.calls import ActionError, Call, Parameter, Tool, parse_function, render_function
+from textagent_gym.calls import ActionError, Call, Parameter, Tool, ask_for_functions, parse_function, render_function
 from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.textcraft.book import Game
 from textagent_gym.domains.textcraft.engine import State
@@ -140,9 +139,7 @@ class TextCraftEnv(TextEnv[Task]):
     @property
     def instructions(self) -> str:
         """See `TextEnv`."""
-        calls = "\n".join(json.dumps(tool.schema["function"]) for tool in self.tools)
-        functions = f'call one of these functions, as a JSON object {{"name": ..., "arguments": {{...}}}}:\n{calls}'
-        return _RULES.format(commands=functions if self.tools else _COMMANDS)
+        return _RULES.format(commands=ask_for_functions(self.tools) if self.tools else _COMMANDS)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
