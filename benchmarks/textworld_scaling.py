@@ -2,20 +2,24 @@
 
     python -m benchmarks.textworld_scaling --plot docs/measurements/textworld-scaling.svg
 
-Random admissible walks, with the text and the admissible actions after every step; times are of the processor. Known
-turns were played before in this process, new ones were not. TextWorldExpress (its own text and maps, so an anchor for
-speed only) is measured where `pip install textworld-express` and Java are there; its time is that of the clock, because
-its games run in another process.
+Random admissible walks, with the text and the admissible actions after every step; times are of the processor, those of
+the compiler's and Java's processes included. Known turns were played before in this process, new ones were not.
+TextWorldExpress (its own text and maps, so an anchor for speed only) is measured where `pip install textworld-express`
+and Java are there.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import resource
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import gymnasium
 import tyro
@@ -23,13 +27,19 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.textworld_env import per_second
+from textagent_gym.domains.textworld import store
 from textagent_gym.domains.textworld.commands import admissible_commands
+from textagent_gym.domains.textworld.engines import Native
 from textagent_gym.domains.textworld.engines.answers import play
-from textagent_gym.domains.textworld.generation import build, draw_as_made
-from textagent_gym.domains.textworld.specs import make_spec
+from textagent_gym.domains.textworld.generation import draw_as_made
+from textagent_gym.domains.textworld.specs import Spec, make_spec
 
 SIZES = ((2, 3, 4), (4, 6, 8), (8, 12, 12), (12, 24, 12), (20, 40, 20))
 """Rooms, objects and quest length."""
+
+EXPRESS_SECONDS = 20.0
+"""Seconds of the processor for which TextWorldExpress plays before it is measured, and again while it is: Java compiles
+while it runs."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,8 @@ class Config:
     """Steps of plain TextWorld."""
     made: int = 3
     """Games of each size that are made anew."""
+    sizes: tuple[tuple[int, int, int], ...] = SIZES
+    """Worlds: rooms, objects and quest length of each."""
     plot: Path | None = None
     """SVG file for the plot of costs over admissible actions."""
 
@@ -79,12 +91,10 @@ def measure(size: tuple[int, int, int], config: Config) -> Costs:
     env: Any = gymnasium.make(
         "textagent/TextWorld-v0", **options, infos=("admissible_actions",), max_turns=10**9, num_tasks=1
     ).unwrapped
-    making = _seconds(lambda index: build(spec, "train", index, compiled=False), config.made, first=1_000)
+    making = _seconds(lambda index: _first_observation(spec, index), config.made, first=1_000)
     actions, listed = _walk(env, config.steps)
-    play.cache_clear()
-    admissible_commands.cache_clear()
-    new = _replay(env, actions)
-    known = min(_replay(env, actions) for _ in range(2))
+    new = min(_replay(env, actions, anew=True) for _ in range(3))
+    known = min(_replay(env, actions) for _ in range(3))
     snapshot = 1e6 / per_second(lambda: env.restore(env.snapshot()), 500)
     env.close()
     upstream, upstream_making = _upstream(spec, config)
@@ -107,8 +117,11 @@ def _walk(env: Any, steps: int) -> tuple[list[str | None], float]:
     return actions, listed / len(actions)
 
 
-def _replay(env: Any, actions: list[str | None]) -> float:
-    """Microseconds for each step of a walk."""
+def _replay(env: Any, actions: list[str | None], *, anew: bool = False) -> float:
+    """Microseconds for each step of a walk, of which nothing is known at its beginning if it is played `anew`."""
+    if anew:
+        play.cache_clear()
+        admissible_commands.cache_clear()
     started = time.process_time()
     for action in actions:
         if action is None:
@@ -118,18 +131,28 @@ def _replay(env: Any, actions: list[str | None]) -> float:
     return 1e6 * (time.process_time() - started) / len(actions)
 
 
+def _processor() -> float:
+    """Seconds of the processor that this process and those that it has waited for have used."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
 def _seconds(make: Callable[[int], object], times: int, *, first: int) -> float:
     """Mean seconds of the processor for each of several games."""
-    started = time.process_time()
+    started = _processor()
     for index in range(first, first + times):
         make(index)
-    return (time.process_time() - started) / times
+    return (_processor() - started) / times
 
 
-def _upstream(spec: Any, config: Config) -> tuple[float, float]:
+def _first_observation(spec: Spec, index: int) -> str:
+    """What a game says first that nobody has made yet."""
+    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, TEXTAGENT_CACHE=folder):
+        return Native().start(store.load(spec, "train", index, compiled=False))
+
+
+def _upstream(spec: Spec, config: Config) -> tuple[float, float]:
     """Microseconds for each step of plain TextWorld, and seconds for each game that it makes."""
-    import tempfile
-
     import textworld
 
     infos = textworld.EnvInfos(admissible_commands=True)
@@ -137,15 +160,14 @@ def _upstream(spec: Any, config: Config) -> tuple[float, float]:
         options = textworld.GameOptions()
 
         def make(seed: int) -> Any:
-            # The compiler is a process of its own, so its time is that of the clock.
             options.path = str(Path(folder, f"{seed}.z8"))
             env = textworld.start(textworld.generator.compile_game(draw_as_made(spec, seed), options), infos)
             env.reset()
             return env
 
-        started = time.perf_counter()
+        started = _processor()
         envs = [make(seed) for seed in range(2, 2 + config.made)]
-        making = (time.perf_counter() - started) / config.made
+        making = (_processor() - started) / config.made
         env, rng = envs[0], random.Random(0)
         state = env.reset()
         started = time.process_time()
@@ -165,23 +187,37 @@ def express() -> str:
         env = TextWorldExpressEnv(envStepLimit=10**6)
     except OSError as error:
         return f"TextWorldExpress is not measured, because Java does not start: {error}."
-    rng, done, steps, resets = random.Random(0), True, 0, 0
+    java = env._gateway.java_process.pid
     env.load(gameName="cookingworld", gameParams="")
-    started = time.perf_counter()
-    while time.perf_counter() - started < 5:
-        if done:
-            _, infos = env.reset(seed=resets % 50, gameFold="train")
-            resets += 1
-        _, _, done, infos = env.step(rng.choice(infos["validActions"]))
-        steps += 1
-    stepping = steps / (time.perf_counter() - started)
-    resetting = time.perf_counter()
+    _play_express(env, java)
+    stepping = _play_express(env, java)
+    started = _processor() + _processor_of(java)
     for seed in range(300):
         env.reset(seed=seed % 50, gameFold="train")
-    return (
-        f"TextWorldExpress, cooking, valid actions: {stepping:,.0f} steps/s, "
-        f"{300 / (time.perf_counter() - resetting):,.0f} resets/s (of the clock)."
-    )
+    resetting = 300 / (_processor() + _processor_of(java) - started)
+    env.close()
+    return f"TextWorldExpress, cooking, valid actions: {stepping:,.0f} steps/s, {resetting:,.0f} resets/s."
+
+
+def _play_express(env: Any, java: int) -> float:
+    """Steps of a random walk through games of TextWorldExpress per second of the processor."""
+    rng, done, steps, resets = random.Random(0), True, 0, 0
+    infos: dict[str, Any] = {}
+    started = _processor() + _processor_of(java)
+    while (used := _processor() + _processor_of(java) - started) < EXPRESS_SECONDS:
+        for _ in range(100):
+            if done:
+                _, infos = env.reset(seed=resets % 50, gameFold="train")
+                resets += 1
+            _, _, done, infos = env.step(rng.choice(infos["validActions"]))
+            steps += 1
+    return steps / used
+
+
+def _processor_of(process: int) -> float:
+    """Seconds of the processor that another process has used (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def plot(costs: list[Costs], path: Path) -> None:
@@ -209,7 +245,7 @@ def main() -> None:
     for column in ("world", "admissible", "known µs", "new µs", "upstream µs", "ratio", "snapshot µs", "made s", "up."):
         table.add_column(column)
     console.print(express())
-    for size in SIZES:
+    for size in config.sizes:
         cost = measure(size, config)
         costs.append(cost)
         table.add_row(

@@ -47,7 +47,8 @@ class StepInfo(TypedDict):
         task_type: sort of the task; "" where all are of one sort.
         turn: number of actions taken so far.
         success: whether the goal has been reached.
-        progress: share of the milestones reached, 0.0 to 1.0; 1.0 only with success.
+        progress: share of the milestones known to be reached, 0.0 to 1.0; 1.0 only with success. Where milestones pay
+            nothing, a world need not search for them, so a sparse reward can show less than a dense one.
         score: the world's own measure now, 0.0 to 1.0 (worlds that have one).
         valid_action: whether the world understood the action and it was applicable (after a step).
         broken: reason why the world has failed; the episode says nothing about the agent (only then).

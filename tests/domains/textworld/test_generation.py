@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from textagent_gym.domains.textworld.commands import playable
+from textagent_gym.domains.textworld.engines import ENGINES
 from textagent_gym.domains.textworld.generation import (
     brief_goal,
     build,
@@ -18,9 +20,13 @@ from textagent_gym.domains.textworld.generation import (
     draw,
     draw_as_made,
     measure,
+    tell,
     textworld_generator,
+    wins,
 )
+from textagent_gym.domains.textworld.generation.draw import candidates
 from textagent_gym.domains.textworld.specs import GUIDE_SPLIT, make_spec
+from textagent_gym.domains.textworld.store import load
 from textagent_gym.domains.textworld.tasks import TextWorldTasks
 from textagent_gym.errors import InfeasibleDifficultyError
 
@@ -161,6 +167,38 @@ def test_a_game_without_a_known_plan_has_no_measured_actions() -> None:
     assert measured.complexity.solution_length is None
     assert measured.complexity.action_size is None
     assert not measured.complexity.exact
+
+
+HIDDEN = make_spec("custom", rooms=4, objects=6, quest_length=12), "test", 36
+"""A task whose first candidate has a "locker" beside a "Canadian limited edition locker"."""
+
+
+def test_a_game_that_refuses_a_step_of_its_own_plan_is_not_kept() -> None:
+    spec, split, index = HIDDEN
+    with textworld_generator() as textworld:
+        tried = candidates(textworld, spec, split, index)
+        first, second = next(tried), next(tried)
+    solution = measure(first).solution
+    assert solution is not None
+    assert not wins(tell(first), solution.commands)
+    assert content_of(draw(spec, split, index)) == content_of(second) != content_of(first)
+
+
+def test_a_game_that_its_plan_wins_is_the_first_candidate() -> None:
+    """Tasks keep the games that they had before plans were played."""
+    spec = HIDDEN[0]
+    with textworld_generator() as textworld:
+        assert content_of(draw(spec, "test", 0)) == content_of(next(candidates(textworld, spec, "test", 0)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_plan_of_a_game_that_was_drawn_anew_wins(engine: str, cache: Path) -> None:
+    spec, split, index = HIDDEN
+    player, game = ENGINES[engine](), load(spec, split, index)
+    player.start(game)
+    assert [player.step(playable(command)).won for command in game.solution] == [False] * 11 + [True]
+    player.close()
 
 
 def test_no_game_is_in_two_splits() -> None:

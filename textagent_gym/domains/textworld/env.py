@@ -87,7 +87,8 @@ class TextWorldEnv(TextEnv[Task]):
     Each action of the shortest solution is a milestone: the k-th is reached when the goal is k actions nearer than at
     the start, by whatever path. `reward_density` says which of them pay. Distances are searched for where somebody
     asks: where milestones pay, or `infos` or `shaping` want a plan. With a sparse reward nothing is searched, and
-    `info["progress"]` counts the milestones along the solution that is known from the start.
+    `info["progress"]` counts the milestones along the solution that is known from the start: on another path it is less
+    than with a dense reward. For the same number at every density, ask for `infos=("oracle_action",)`.
 
     ## Difficulty
     | knob | values | axis |

@@ -1,7 +1,7 @@
 """Games on disk: built once, read in milliseconds, safe with many processes at once.
 
-    <cache>/textworld/v1-1.7.0/<slug>/<split>/<index>/game.z8     the story, if it was asked for
-                                                     /game.json   logic, text, plan, goal, measured complexity, checksum
+    <cache>/textworld/v1.1-1.7.0/<slug>/<split>/<index>/game.z8    the story, if it was asked for
+                                                       /game.json  logic, text, plan, goal, complexity, checksum
 
 An entry is written to a temporary folder and renamed into place, so it is whole or absent. The cache is
 `$TEXTAGENT_CACHE`, or `textagent-gym` in the user's cache folder. Nothing outside it is ever written. It keeps the
@@ -78,9 +78,10 @@ def games_folder() -> Path:
     Without TextWorld, those that were made with its newest version that left any here.
     """
     folder, made_with = cache_folder() / "textworld", _upstream_version()
+    made_by = f"v{generation.VERSION}.{generation.REVISION}"
     if made_with is None:
-        made_with = max((there.name.partition("-")[2] for there in folder.glob(f"v{generation.VERSION}-*")), default="")
-    return folder / f"v{generation.VERSION}-{made_with}"
+        made_with = max((there.name.partition("-")[2] for there in folder.glob(f"{made_by}-*")), default="")
+    return folder / f"{made_by}-{made_with}"
 
 
 @cache

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.textworld.generation.compile import compile_story
-from textagent_gym.domains.textworld.generation.draw import content_hash, draw
-from textagent_gym.domains.textworld.generation.fiction import tell_if_known
+from textagent_gym.domains.textworld.generation.draw import content_hash
 from textagent_gym.domains.textworld.generation.goals import brief_goal
-from textagent_gym.domains.textworld.generation.measure import measure
+from textagent_gym.domains.textworld.generation.winnable import draw_and_measure
 from textagent_gym.domains.textworld.inform import Fiction
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Solution
@@ -56,11 +55,10 @@ def build(spec: Spec, split: str, index: int, *, compiled: bool = True) -> Built
         GenerationError: no way to win the game was found, or Inform 7 did not compile it.
         MissingDependencyError: TextWorld is not installed.
     """
-    game = draw(spec, split, index)
-    measured = measure(game)
+    drawn = draw_and_measure(spec, split, index)
+    game, measured, fiction = drawn.game, drawn.measured, drawn.fiction
     if measured.solution is None:
         raise GenerationError("TextWorld made a game for which no way to win was found.")
-    fiction = tell_if_known(game)
     return BuiltGame(
         story=compile_story(game) if compiled or fiction is None else None,
         logic=measured.logic,

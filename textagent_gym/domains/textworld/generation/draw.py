@@ -2,12 +2,14 @@
 
 TextWorld draws a chain of actions of the length asked for, but the shortest solution of the game that comes out can be
 much shorter. Here a chain is grown whose shortest solution has that length (see `quests`). Logic comes first and text
-second, because the search takes milliseconds and text does not.
+second, because the search takes milliseconds and text does not. What is drawn is a candidate: `winnable` keeps the
+first one whose solution can be typed.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 from textagent_gym.domains.textworld.generation.quests import QuestShape, grow_quests
@@ -26,7 +28,10 @@ from textagent_gym.sources import seed_bytes
 from textagent_gym.tasks import in_split
 
 VERSION = 1
-"""Raised whenever the same task id would give another game."""
+"""Part of every task id; raised whenever ids would give other games."""
+
+REVISION = 1
+"""Raised whenever only games that could not be won as planned are replaced: ids stay, and the cache begins anew."""
 
 GUIDE_GAMES = 100
 """Test games of the practitioner's guide: `tw-make`'s seeds 1 to 100."""
@@ -36,19 +41,24 @@ _TEXTS = 64  # Draws of the text of one world, until it belongs to the split.
 _GUIDE_BREADTH = 5  # Most sub-quests of a quest by `tw-make`'s default.
 
 
-def draw(spec: Spec, split: str, index: int) -> Any:
-    """The `index`-th game of a split of what `spec` asks for: TextWorld's own object, not compiled yet.
+def candidates(textworld: Any, spec: Spec, split: str, index: int) -> Iterator[Any]:
+    """Games that can be the `index`-th of a split of what `spec` asks for, in the order in which they are preferred.
+
+    Args:
+        textworld: what `textworld_generator` gives; the caller keeps it open.
+        spec: what is asked for.
+        split: name of the split.
+        index: number of the game in the split.
 
     Raises:
-        InfeasibleDifficultyError: no game of that difficulty was found.
-        MissingDependencyError: TextWorld is not installed.
+        InfeasibleDifficultyError: there are no more.
     """
     if split == GUIDE_SPLIT:
-        return draw_as_made(spec, index + 1)
-    with textworld_generator() as textworld:
-        if isinstance(spec, CustomSpec):
-            return _in_fixed_order(_custom_game(textworld, spec, split, index))
-        return _in_fixed_order(_challenge_game(textworld, spec, split, index))
+        yield draw_as_made(spec, index + 1)
+    elif isinstance(spec, CustomSpec):
+        yield from map(_in_fixed_order, _custom_games(textworld, spec, split, index))
+    else:
+        yield from map(_in_fixed_order, _challenge_games(textworld, spec, split, index))
 
 
 def draw_as_made(spec: Spec, seed: int) -> Any:
@@ -97,7 +107,7 @@ def _options(textworld: Any, spec: Spec, seed: int) -> Any:
     return options
 
 
-def _custom_game(textworld: Any, spec: CustomSpec, split: str, index: int) -> Any:
+def _custom_games(textworld: Any, spec: CustomSpec, split: str, index: int) -> Iterator[Any]:
     """Draw worlds until quests as long as asked are found in one, then draw their text."""
     for attempt in range(_GROWTHS):
         options = _options(textworld, spec, _seed(spec.slug, split, index, attempt))
@@ -120,7 +130,7 @@ def _custom_game(textworld: Any, spec: CustomSpec, split: str, index: int) -> An
             grammar = textworld.generator.Grammar(options.grammar, rng=rng)  # `make_grammar` checks it, for 10 ms.
             game = textworld.generator.Game(world, grammar, quests)
             if in_split(content_of(game), split):
-                return game
+                yield game
     raise InfeasibleDifficultyError(
         f"quest_length={spec.quest_length} was not reached with rooms={spec.rooms} and objects={spec.objects} in "
         f"{_GROWTHS} draws. Ask for a shorter quest, fewer sub-quests, or more rooms."
@@ -134,11 +144,11 @@ def _populate(world: Any, objects: int, rng: Any) -> None:
         world.populate(objects - there, rng=rng)
 
 
-def _challenge_game(textworld: Any, spec: Spec, split: str, index: int) -> Any:
+def _challenge_games(textworld: Any, spec: Spec, split: str, index: int) -> Iterator[Any]:
     for attempt in range(_TEXTS):
         game = _challenge(textworld, spec, _seed(spec.slug, split, index, attempt))
         if in_split(content_of(game), split):
-            return game
+            yield game
     raise InfeasibleDifficultyError(
         f"{spec.slug} has too few different games to keep {split!r} apart from the other splits; choose another split"
     )

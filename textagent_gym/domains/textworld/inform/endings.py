@@ -38,8 +38,8 @@ def end_turn(world: World, page: Page) -> bool:
     if counts:
         page.report()
         _tell_of_points(world.score - before, page)
-        required = [index for index, goal in enumerate(world.fiction.goals) if goal.required]
-        if required and all(world.completed >> index & 1 for index in required):
+        required = world.fiction.required
+        if required and world.completed & required == required:
             world.ending = "won"
     if world.ending and page.said:
         page.divide()

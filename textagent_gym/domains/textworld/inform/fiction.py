@@ -9,6 +9,7 @@ numbers them, because lists and questions name things in an order that follows f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -74,6 +75,9 @@ class Goal:
 Fact = tuple[str, int, int]
 """A name, an entity, and another one or 0, such as ("in", 17, 15)."""
 
+Phrases = dict[str, tuple[tuple[str, ...], ...]]
+"""What something may be called, by the first word: phrases in the order in which they are tried."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ingredient:
@@ -134,27 +138,17 @@ class Fiction:
         return ("",) * FIRST_DIRECTION + DIRECTIONS + ("yourself", *names)
 
     @cached_property
-    def phrases(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """What every number may be called, in dictionary words, in the order in which it is tried."""
-        things = tuple(
-            tuple(tuple(dictionary_form(word) for word in phrase.split()) for phrase in entity.phrases)
-            for entity in self.entities
+    def phrases(self) -> tuple[Phrases, ...]:
+        """What every number may be called, in dictionary words."""
+        directions = (
+            _by_first_word((name, "directions", short)) for name, short in zip(DIRECTIONS, _ABBREVIATIONS, strict=True)
         )
-        directions = tuple(
-            tuple((dictionary_form(word),) for word in (name, "directions", short))
-            for name, short in zip(DIRECTIONS, _ABBREVIATIONS, strict=True)
-        )
-        return ((),) * FIRST_DIRECTION + directions + ((),) + things
-
-    @cached_property
-    def first_words(self) -> tuple[frozenset[str], ...]:
-        """Words with which the phrases of every number begin."""
-        return tuple(frozenset(phrase[0] for phrase in phrases if phrase) for phrases in self.phrases)
+        return ({},) * FIRST_DIRECTION + (*directions, {}, *(_by_first_word(thing.phrases) for thing in self.entities))
 
     @cached_property
     def words_of_directions(self) -> frozenset[str]:
         """Words with which the phrases of directions begin."""
-        return frozenset().union(*self.first_words[FIRST_DIRECTION:PLAYER])
+        return frozenset().union(*self.phrases[FIRST_DIRECTION:PLAYER])
 
     @cached_property
     def descriptions(self) -> tuple[Template, ...]:
@@ -175,6 +169,11 @@ class Fiction:
     def sides(self) -> dict[int, tuple[int, int]]:
         """The two rooms by door."""
         return {door: (one, other) for door, one, other in self.doors}
+
+    @cached_property
+    def required(self) -> int:
+        """Bits of the quests that must be completed to win."""
+        return sum(1 << index for index, goal in enumerate(self.goals) if goal.required)
 
     @cached_property
     def highest_score(self) -> float:
@@ -200,6 +199,16 @@ class Fiction:
         values["goals"] = tuple(Goal(*goal) for goal in values["goals"])
         values["recipe"] = tuple(Ingredient(*ingredient) for ingredient in values["recipe"])
         return cls(**values)
+
+
+def _by_first_word(phrases: Sequence[str]) -> Phrases:
+    """Phrases in dictionary words, by the first one."""
+    grouped: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for phrase in phrases:
+        words = tuple(dictionary_form(word) for word in phrase.split())
+        if words:
+            grouped[words[0]] = (*grouped.get(words[0], ()), words)
+    return grouped
 
 
 def _plain(value: Any) -> Any:

@@ -68,7 +68,7 @@ def _match(reading: Reading, entity: int) -> None:
     if not reading.described.indefinite and reading.match_from <= len(reading.words):
         first = reading.words[reading.match_from - 1]
         fiction = reading.world.fiction
-        if first not in fiction.first_words[entity] and first not in _NAMELESS and fiction.kinds[entity] != "food":
+        if first not in fiction.phrases[entity] and first not in _NAMELESS and fiction.kinds[entity] != "food":
             return
     if reading.match_from <= len(reading.words) and _is_pronoun_of(reading, entity, reading.match_from):
         _add(reading, entity, 1)
@@ -119,11 +119,11 @@ def _name_length(reading: Reading, entity: int) -> int:
     words, best = reading.words, 0
     for with_states in (True, False) if states else (False,):
         at = reading.at - 1
-        while True:
-            if with_states and at < len(words) and words[at] in states:
+        while at < len(words):
+            if with_states and words[at] in states:
                 at += 1
                 continue
-            length = next((len(p) for p in phrases if tuple(words[at : at + len(p)]) == p), 0)
+            length = next((len(p) for p in phrases.get(words[at], ()) if tuple(words[at : at + len(p)]) == p), 0)
             if length == 0:
                 break
             at += length
