@@ -20,10 +20,10 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 unit: $(INSTALLED)
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m "not slow"
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -m "not slow"
 
 slow: $(INSTALLED)  ## the tests that `make test` leaves out; CI runs both
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m slow
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -m slow
 
 vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environment of their own
 	$(VLLM)/bin/python -m pytest tests/baselines/rollout/test_vllm_backend.py tests/baselines/rollout/test_vllm_server.py
