@@ -26,7 +26,7 @@ slow: $(INSTALLED)  ## the tests that `make test` leaves out; CI runs both
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -m slow
 
 vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environment of their own
-	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest tests/baselines/rollout/test_vllm_backend.py tests/baselines/rollout/test_vllm_server.py
+	$(VLLM)/bin/python -m pytest tests/baselines/rollout/test_vllm_backend.py tests/baselines/rollout/test_vllm_server.py
 
 docs: $(INSTALLED)  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

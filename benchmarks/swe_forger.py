@@ -47,7 +47,7 @@ if _w is not None:
                 for node in ast.walk(tree):
                     try:
                         yield ast.literal_eval(node)
-                    except Exception:
+                    except (TypeError, ValueError):
                         continue
     _told = list(_literals(_statement))
     _old = _g["words"]

@@ -137,11 +137,12 @@ def make_pool(make_env: MakeEnv, num_envs: int, kind: PoolKind = "in-process", w
         num_envs: number of environments.
         kind: "in-process" for cheap worlds, "process" for worlds that compute, "thread" for worlds that wait, "ray" for
             worlds that need the cores of several machines.
-        workers: number of worker processes, threads or actors; by default one per core for processes and actors, one
-            per environment for threads.
+        workers: number of worker processes, threads or actors; by default one per core for processes, one per
+            environment for threads, and actors for half of the cluster's CPUs: the evaluations of a run have a pool of
+            their own, and each actor keeps its CPU.
     """
     if kind == "in-process":
         return InProcessPool(make_env, num_envs)
     if workers is None and kind != "thread":
-        workers = available_cores() if kind == "process" else cluster_cpus()
+        workers = available_cores() if kind == "process" else max(1, cluster_cpus() // 2)
     return ReadyFirstPool([make_env] * num_envs, kind=kind, workers=None if workers is None else min(workers, num_envs))

@@ -296,6 +296,8 @@ class Collector:
                 raise
             return self._slots[cause.slot], str(error)
         reason = received.info.get("broken")
+        if not reason and not math.isfinite(received.reward):
+            reason = f"the reward is {received.reward}"
         return self._slots[received.slot], str(reason) if reason else received
 
     def _give_up(self, run: _Run) -> None:

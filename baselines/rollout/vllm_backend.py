@@ -68,6 +68,7 @@ class _InProcess:
             operators._supports_onednn = False
         self._is_guest = torch.distributed.is_initialized()  # Of processes that somebody else has brought together.
         several = self._is_guest and torch.distributed.get_world_size() > 1
+        set_num_threads = torch.set_num_threads
         with tempfile.TemporaryDirectory() as folder:
             model.config.save_pretrained(folder)
             self._llm = vllm.LLM(
@@ -84,6 +85,7 @@ class _InProcess:
                 distributed_executor_backend="external_launcher" if several else None,
                 seed=0,
             )
+        torch.set_num_threads = set_num_threads  # vLLM makes it do nothing, for threads that are made later too.
         self._make_settings = vllm.SamplingParams
         self.users = 0
 

@@ -120,8 +120,8 @@ class RolloutConfig:
     """Place of the environments: "in-process" for cheap worlds, "process" for worlds that compute,
     "thread" for worlds that wait (for a container, a browser, a server), "ray" for the machines of a Ray cluster."""
     workers: int | None = None
-    """Number of worker processes, threads or actors; by default one per core for processes and actors, one per slot for
-    threads."""
+    """Number of worker processes, threads or actors; by default one per core for processes, one per slot for threads,
+    and actors for half of the cluster's CPUs, because evaluations have as many of their own."""
     patience: float = 0.05
     """Seconds for which a batch waits for slower environments of a pool.
     With `inf` it waits for all of them, which makes equal runs give equal results to the last bit."""

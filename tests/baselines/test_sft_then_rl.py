@@ -21,10 +21,10 @@ from baselines.policy.models import load_policy
 from baselines.settings.run_folder import OtherRunError
 from baselines.sft import FineTuningConfig
 from baselines.sft_then_rl import Purchase, purchase
+from tests.baselines.runs import LIGHTS, curve, lines, small_run
 from textagent_gym.errors import InvalidOptionError, PlanningBudgetError
 
 NAN, INFINITY = float("nan"), float("inf")
-KWARGS = {"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8}
 
 
 class HalfSilentLights(lights.LightsEnv):
@@ -38,35 +38,15 @@ class HalfSilentLights(lights.LightsEnv):
 
 def config(tiny: Path, out: Path, method: str = "grpo", **changes: Any) -> Any:
     """4 demonstrations of 6 and 3 iterations of 8 episodes by default."""
-    basis = sft_then_rl.CONFIGS[method](
-        model=str(tiny),
-        out=out,
-        env="lights/Lights-v0",
-        set=KWARGS,
-        groups=2,
-        group_size=4,
-        slots=8,
-        max_action_tokens=6,
-        checkpoint_every=1,
-        budget=48,
-        sft_fraction=0.5,
-        demonstration_cost=6,
-        sft=FineTuningConfig(epochs=25.0, batch_size=2, learning_rate=5e-3),
-    )
-    return replace(basis, **changes)
+    basis: dict[str, Any] = {"checkpoint_every": 1, "budget": 48, "sft_fraction": 0.5, "demonstration_cost": 6}
+    basis["sft"] = FineTuningConfig(epochs=25.0, batch_size=2, learning_rate=5e-3)
+    return small_run(sft_then_rl.CONFIGS[method], tiny, out, **{**basis, **changes})
 
 
 def alone(config: Any, **changes: Any) -> Path:
     """GRPO without a budget."""
     names = [field.name for field in fields(grpo.Config)]
     return grpo.run(replace(grpo.Config(**{name: getattr(config, name) for name in names}), **changes))
-
-
-def curve(path: Path) -> list[dict[str, Any]]:
-    return [
-        {k: v for k, v in json.loads(line).items() if not k.endswith("seconds")}
-        for line in path.read_text().splitlines()
-    ]
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -170,11 +150,11 @@ def test_one_run_is_the_two_executables_one_after_the_other(tiny: Path, demos: P
     assert same(out / "sft", tmp_path / "sft")
     alone(wanted, model=str(tmp_path / "sft"), out=tmp_path / "grpo", iterations=3)
     assert same(policy, tmp_path / "grpo" / "policy")
-    metrics = curve(out / "metrics.jsonl")
+    metrics = curve(out)
     assert [(line["stage"], line["spent"]) for line in metrics] == [("sft", 24), ("rl", 32), ("rl", 40), ("rl", 48)]
     assert any(line["gradient_norm"] > 0 for line in metrics[1:])  # There was something to learn.
     assert metrics[0]["demonstrations"] == metrics[0]["learned_from"] == 4
-    grpos = curve(tmp_path / "grpo" / "metrics.jsonl")
+    grpos = curve(tmp_path / "grpo")
     assert [{k: v for k, v in line.items() if k not in ("stage", "spent")} for line in metrics[1:]] == grpos
     assert [line["spent"] for line in seen if line["stage"] == "rl"] == [32, 40, 48]
 
@@ -185,7 +165,7 @@ def test_without_sft_it_is_the_method_alone(tiny: Path, tmp_path: Path) -> None:
     alone(wanted, out=tmp_path / "grpo", iterations=2)
     assert same(policy, tmp_path / "grpo" / "policy")
     assert not (tmp_path / "run" / "sft").exists()
-    assert [line["spent"] for line in curve(tmp_path / "run" / "metrics.jsonl")] == [8, 16]
+    assert [line["spent"] for line in curve(tmp_path / "run")] == [8, 16]
 
 
 def test_without_rl_it_is_sft_alone(tiny: Path, tmp_path: Path) -> None:
@@ -193,9 +173,9 @@ def test_without_rl_it_is_sft_alone(tiny: Path, tmp_path: Path) -> None:
     wanted = config(tiny, out, sft_fraction=1.0, budget=24, system="Press switches.", eval_every=1, eval_tasks=2)
     policy = sft_then_rl.run(wanted)
     assert same(policy, out / "sft")
-    assert [line["spent"] for line in curve(out / "metrics.jsonl")] == [24]
+    assert [line["spent"] for line in curve(out)] == [24]
     assert chat_of(str(policy), load_policy(str(policy))[1]).system == "Press switches."
-    assert [line["iteration"] for line in curve(out / "rl" / "evaluations.jsonl")] == [0]
+    assert [line["iteration"] for line in lines(out / "rl" / "evaluations.jsonl")] == [0]
     assert sft_then_rl.run(wanted) == policy
 
 
@@ -214,14 +194,14 @@ def test_what_the_method_cannot_play_is_refused_before_anything_is_paid(
 def test_every_method_follows(tiny: Path, tmp_path: Path, method: str) -> None:
     policy = sft_then_rl.run(config(tiny, tmp_path, method, budget=32, sft=FineTuningConfig(epochs=1)))
     load_policy(str(policy))
-    assert [line["stage"] for line in curve(tmp_path / "metrics.jsonl")] == ["sft", "rl", "rl"]
+    assert [line["stage"] for line in curve(tmp_path)] == ["sft", "rl", "rl"]
 
 
 def test_a_demonstration_that_fails_is_paid_for_and_not_learned_from(tiny: Path, tmp_path: Path) -> None:
     if "lights/HalfSilent-v0" not in gymnasium.registry:
         gymnasium.register("lights/HalfSilent-v0", entry_point=f"{__name__}:HalfSilentLights")
     sft_then_rl.run(config(tiny, tmp_path, env="lights/HalfSilent-v0", sft_fraction=1.0))
-    (line,) = curve(tmp_path / "metrics.jsonl")
+    (line,) = curve(tmp_path)
     assert line["demonstrations"] == 8
     assert 0 < line["learned_from"] < 8
     assert line["spent"] == 48
@@ -239,7 +219,7 @@ def test_the_policy_is_played_with_the_system_message_that_it_was_fine_tuned_wit
     policy = sft_then_rl.run(wanted if saved else replace(wanted, system="Press switches."))
     chat = chat_of(str(policy), load_policy(str(policy))[1])
     assert (chat.system, chat.instructed) == ("Press switches.", True)
-    _, info = (env := gymnasium.make("lights/Lights-v0", **KWARGS)).reset(options={"task_index": 0})
+    _, info = (env := gymnasium.make("lights/Lights-v0", **LIGHTS)).reset(options={"task_index": 0})
     system = json.loads((tmp_path / "demos.jsonl").read_text().splitlines()[0])["messages"][0]
     assert system == {"role": "system", "content": f"Press switches.\n\n{info['instructions']}"}
     env.close()
@@ -284,7 +264,7 @@ def test_a_run_that_stopped_resumes_with_the_same_files(
     policy = sft_then_rl.run(config(tiny, out, checkpoint_every=2))
     assert same(policy, whole)
     assert (out / "demos.jsonl").read_bytes() == (tmp_path / "whole" / "demos.jsonl").read_bytes()
-    assert curve(out / "metrics.jsonl") == curve(tmp_path / "whole" / "metrics.jsonl")
+    assert curve(out) == curve(tmp_path / "whole")
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in whole.parents[1].iterdir())
 
 

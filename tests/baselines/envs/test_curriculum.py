@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +14,10 @@ from baselines import grpo, sft
 from baselines.rollout.trajectory import Trajectory
 from baselines.settings.schedule import BySuccess
 from baselines.training import trainer
+from tests.baselines.runs import curve, kill_and_resume
 from textagent_gym import UnicodeText
 from textagent_gym.errors import InvalidOptionError
 
-ROOT = Path(__file__).parents[3]
 ENV = "lights/Lights-v0"
 LADDER = {"difficulty": ("switches=1", "switches=2", "switches=3"), "difficulty_success": 0.6, "success_window": 2}
 
@@ -74,11 +68,6 @@ def config(model: Path, out: Path, **changes: Any) -> grpo.Config:
     return replace(basis, **changes)
 
 
-def curve(out: Path) -> list[dict[str, Any]]:
-    lines = (out / "metrics.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if not k.endswith("seconds")} for line in lines]
-
-
 def play(settings: grpo.Config) -> list[Trajectory]:
     """The episodes of the first iteration."""
     run = trainer._Run(settings, grpo.method(settings))
@@ -127,22 +116,12 @@ def test_a_level_by_success_is_what_the_metrics_say_it_should_be(talker: Path, t
 def test_a_curriculum_killed_at_any_instant_resumes_along_the_same_curve(talker: Path, tmp_path: Path) -> None:
     settings = "iterations=6, checkpoint_every=2, mixture=MIXTURE, horizon=(1, 2, 4), horizon_every=2, **LADDER"
     grpo.run(eval(f"config(talker, tmp_path / 'whole', {settings})"))
-    script = (
-        "import sys, torch; torch.set_num_threads(1); sys.path.insert(0, sys.argv[3]);"
-        "import lights, gymnasium; 'lights/Lights-v0' in gymnasium.registry or lights.register();"
-        "from pathlib import Path; from tests.baselines.envs.test_curriculum import *;"
-        f"grpo.run(config(Path(sys.argv[1]), Path(sys.argv[2]), {settings}))"
-    )
+    code = f"""
+from tests.baselines.envs.test_curriculum import *
+grpo.run(config(Path(sys.argv[1]), Path(sys.argv[2]), {settings}))
+"""
     out = tmp_path / "killed"
-    command = [sys.executable, "-c", script, str(talker), str(out), str(ROOT / "tests" / "third_party" / "lights")]
-    for lines in (1, 4):
-        process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
-        while not (out / "metrics.jsonl").exists() or len((out / "metrics.jsonl").read_text().splitlines()) < lines:
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    subprocess.run(command, cwd=ROOT, check=True, timeout=400, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    kill_and_resume(code, talker, out, [(1, 0.0), (4, 0.0)])
     assert len({(line["max_turns"], line["level"]) for line in curve(out)}) >= 3
     assert curve(out) == curve(tmp_path / "whole")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from baselines import grpo
 from baselines.policy.adapters import WithoutAdapters, add_adapters, learned_weights, merged, merged_weights
 from baselines.policy.models import load_policy
+from tests.baselines.runs import curve
 
 RANK, ALPHA = 4, 6.0
 IDS = torch.arange(5, 45).reshape(2, 20)
@@ -47,11 +47,6 @@ def run(model: Path | str, out: Path, iterations: int, **more: Any) -> Path:
         "checkpoint_every": 1,
     }
     return grpo.run(grpo.Config(model=str(model), out=out, iterations=iterations, **{**settings, **more}))
-
-
-def curve(out: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in line.items() if not name.endswith("_seconds")} for line in lines]
 
 
 def test_a_policy_begins_as_it_was_and_learns_its_adapters_alone(tiny: Path, first: PreTrainedModel) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -35,6 +34,7 @@ from baselines.rollout import (
 from baselines.rollout.branching import branch_requests, with_values
 from baselines.rollout.trajectory import Trajectory
 from baselines.training import trainer
+from tests.baselines.runs import curve
 from textagent_gym import Outcome, TextEnv
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.vector import env_maker
@@ -214,11 +214,6 @@ def settings(module: Any, tiny: Path, out: Path, **changes: Any) -> Any:
         "checkpoint_every": 1,
     }
     return module.Config(**{**basis, **changes})
-
-
-def curve(out: Path) -> list[dict[str, float]]:
-    lines = (out / "metrics.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if not k.endswith("seconds")} for line in lines]
 
 
 @pytest.mark.parametrize("module", [gigpo, vineppo])

@@ -42,7 +42,7 @@ class World(gymnasium.Env[str, str]):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self._turn += 1
         info = {"task": str(self._number), **(self._happens(self._number, self._turn) or {})}
-        return f"turn {self._turn}", 0.5, self._turn == 2, "broken" in info, info
+        return f"turn {self._turn}", info.pop("reward", 0.5), self._turn == 2, "broken" in info, info
 
 
 class Silent:
@@ -156,6 +156,37 @@ def test_a_broken_episode_is_played_again(kind: str, turn: int) -> None:
     assert tasks(collection) == ["0", "1", "2", "3"]
     assert collection.broken == []
     assert plays == {0: 1, 1: 3, 2: 1, 3: 1}
+
+
+@pytest.mark.parametrize(("cpus", "workers"), [(1, 1), (2, 1), (9, 4), (100, 16)])
+def test_training_leaves_half_of_a_ray_cluster_to_the_evaluations(
+    monkeypatch: pytest.MonkeyPatch, cpus: int, workers: int
+) -> None:
+    asked: list[int | None] = []
+    monkeypatch.setattr("baselines.envs.pool.cluster_cpus", lambda: cpus)
+    monkeypatch.setattr("baselines.envs.pool.ReadyFirstPool", lambda envs, kind, workers: asked.append(workers))
+    make_pool(World, 16, "ray")
+    make_pool(World, 16, "ray", workers=7)
+    assert asked == [workers, 7]
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("turn", [1, 2])
+def test_an_episode_with_a_reward_that_is_not_finite_is_a_broken_one(reward: float, turn: int) -> None:
+    plays: Counter[int] = Counter()
+
+    def poison(task: int, now: int) -> dict[str, Any] | None:
+        plays[task] += now == 0
+        poisoned = task == 2 or (task == 1 and plays[1] == 1)
+        return {"reward": reward} if poisoned and now == turn else None
+
+    runner = collector(lambda: World(poison), 1)
+    collection = runner.collect(requests(3))
+    runner.close()
+    assert tasks(collection) == ["0", "1"]
+    assert [[turn.reward for turn in each.turns] for each in collection.trajectories] == [[0.5, 0.5]] * 2
+    assert [one.reason for one in collection.broken] == [f"the reward is {reward}"]
+    assert [one.request.group for one in collection.breaks] == [1, 2, 2, 2, 2]
 
 
 @pytest.mark.parametrize("kind", ["in-process", "thread"])

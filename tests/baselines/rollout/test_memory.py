@@ -26,6 +26,7 @@ from baselines.settings.dialogue import Dialogue, dialogue_of
 from baselines.training.critic import load_critic, read_values
 from baselines.training.scoring import read_log_probs, sampling_log_probs
 from baselines.training.update import Learner, update
+from tests.baselines.runs import curve
 from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import load, replay, save
@@ -433,10 +434,6 @@ def test_steps_are_those_of_the_episode_in_every_row() -> None:
 
 @pytest.mark.parametrize("memory", ["window", "turn", "no-thoughts"])
 def test_a_memory_trains_and_resumes_along_the_same_curve(tiny: Path, tmp_path: Path, memory: Any) -> None:
-    def curve(out: Path) -> list[dict[str, float]]:
-        lines = (out / "metrics.jsonl").read_text().splitlines()
-        return [{k: v for k, v in json.loads(line).items() if not k.endswith("seconds")} for line in lines]
-
     chosen = {"memory": memory, "memory_turns": 1, "format": "last-line", "aggregation": "sequence", "kl": 0.1}
     grpo.run(config(tiny, tmp_path / "whole", **chosen))
     grpo.run(config(tiny, tmp_path / "parts", iterations=1, **chosen))

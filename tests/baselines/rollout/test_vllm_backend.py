@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from baselines import grpo, sft
 from baselines.policy.adapters import add_adapters
-from baselines.policy.models import load_policy, make_tiny_policy
+from baselines.policy.models import load_policy
 from baselines.rollout import Completion, Prompt, make_generator
 from textagent_gym.errors import MissingDependencyError
 
@@ -25,14 +25,6 @@ SLOTS, TOKENS = 4, 6
 Played = dict[int, tuple[list[int], list[tuple[int, Completion]]]]
 """By slot: the ids of the conversation, and where in it which completion begins."""
 needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed here; `make vllm`")
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory, demos: Path) -> Path:
-    texts = [m["content"] for line in demos.read_text().splitlines() for m in json.loads(line)["messages"]]
-    folder = tmp_path_factory.mktemp("policy")
-    make_tiny_policy(folder, texts, hidden=64, layers=2, heads=2)  # vLLM refuses heads smaller than 32.
-    return folder
 
 
 @pytest.fixture(params=["tied", "untied", "with adapters"])
@@ -46,6 +38,25 @@ def model(policy: Path, request: pytest.FixtureRequest) -> PreTrainedModel:
     return loaded.eval()
 
 
+def three_turns(generator: Any, model: PreTrainedModel, seeds: dict[int, int]) -> Played:
+    """What a generator says with the weights of a model in three turns of some conversations."""
+    generator.take_weights(model)
+    played: Played = {slot: ([], []) for slot in seeds}
+    for turn in range(3):
+        prompts = []
+        for slot, seed in seeds.items():
+            random = torch.Generator().manual_seed(100 * seed + turn)
+            length = 70 if turn == 0 else 5  # More than two blocks of the cache.
+            new = torch.randint(1, model.config.vocab_size, (length,), generator=random).tolist()
+            prompts.append(Prompt(slot, tuple(new), turn == 0, seed=seed if turn == 0 else None))
+        for prompt, completion in zip(prompts, generator.generate(prompts), strict=True):
+            ids, said = played[prompt.slot]
+            ids += prompt.ids
+            said.append((len(ids), completion))
+            ids += completion.ids
+    return played
+
+
 @pytest.fixture
 def speak(model: PreTrainedModel) -> Iterator[Any]:
     """A function that plays three turns of some conversations; it gives each one's ids and what was sampled in it."""
@@ -56,22 +67,7 @@ def speak(model: PreTrainedModel) -> Iterator[Any]:
             generators[temperature] = make_generator(
                 "vllm", model, 0, slots=SLOTS, max_action_tokens=TOKENS, temperature=temperature
             )
-        generator = generators[temperature]
-        generator.take_weights(model)
-        played: Played = {slot: ([], []) for slot in seeds}
-        for turn in range(3):
-            prompts = []
-            for slot, seed in seeds.items():
-                random = torch.Generator().manual_seed(100 * seed + turn)
-                length = 70 if turn == 0 else 5  # More than two blocks of the cache.
-                new = torch.randint(1, model.config.vocab_size, (length,), generator=random).tolist()
-                prompts.append(Prompt(slot, tuple(new), turn == 0, seed=seed if turn == 0 else None))
-            for prompt, completion in zip(prompts, generator.generate(prompts), strict=True):
-                ids, said = played[prompt.slot]
-                ids += prompt.ids
-                said.append((len(ids), completion))
-                ids += completion.ids
-        return played
+        return three_turns(generators[temperature], model, seeds)
 
     yield play
     for generator in generators.values():

@@ -17,25 +17,15 @@ from typing import Any
 import httpx
 import pytest
 import torch
-from transformers import PreTrainedModel
 
 from baselines import grpo
 from baselines.policy.adapters import add_adapters
-from baselines.policy.models import load_policy, make_tiny_policy
+from baselines.policy.models import load_policy
 from baselines.rollout import Completion, Prompt, make_generator
-from tests.baselines.rollout.test_vllm_backend import Played, difference, needs_vllm
+from tests.baselines.rollout.test_vllm_backend import SLOTS, TOKENS, difference, needs_vllm, three_turns
 from textagent_gym.errors import InvalidOptionError
 
-SLOTS, TOKENS = 4, 6
 GOOD = {"logprobs_mode": "processed_logprobs", "generation_config": "vllm", "dtype": "torch.float32"}
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory, demos: Path) -> Path:
-    texts = [m["content"] for line in demos.read_text().splitlines() for m in json.loads(line)["messages"]]
-    folder = tmp_path_factory.mktemp("policy")
-    make_tiny_policy(folder, texts, hidden=64, layers=2, heads=2)  # vLLM refuses heads smaller than 32.
-    return folder
 
 
 def free_port() -> int:
@@ -72,25 +62,6 @@ def server(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         process.wait(60)
 
 
-def play(generator: Any, model: PreTrainedModel, seeds: dict[int, int]) -> Played:
-    """Three turns of some conversations."""
-    generator.take_weights(model)
-    played: Played = {slot: ([], []) for slot in seeds}
-    for turn in range(3):
-        prompts = []
-        for slot, seed in seeds.items():
-            random = torch.Generator().manual_seed(100 * seed + turn)
-            length = 70 if turn == 0 else 5  # More than two blocks of the cache.
-            new = torch.randint(1, model.config.vocab_size, (length,), generator=random).tolist()
-            prompts.append(Prompt(slot, tuple(new), turn == 0, seed=seed if turn == 0 else None))
-        for prompt, completion in zip(prompts, generator.generate(prompts), strict=True):
-            ids, said = played[prompt.slot]
-            ids += prompt.ids
-            said.append((len(ids), completion))
-            ids += completion.ids
-    return played
-
-
 @needs_vllm
 @pytest.mark.slow
 @pytest.mark.parametrize("adapters", [False, True])
@@ -102,16 +73,16 @@ def test_log_probs_are_the_models_also_after_each_update(policy: Path, server: s
         "vllm-server", model, 0, slots=SLOTS, max_action_tokens=TOKENS, temperature=1.0, server_url=server
     )
     seeds = {0: 5, 1: 6, 2: 7, 3: 8}
-    first = play(generator, model, seeds)
+    first = three_turns(generator, model, seeds)
     assert difference(model, first) < 1e-5
-    again = play(generator, model, seeds)  # Equal weights and seeds sample equal tokens.
+    again = three_turns(generator, model, seeds)  # Equal weights and seeds sample equal tokens.
     assert [again[slot][0] for slot in seeds] == [first[slot][0] for slot in seeds]
-    assert play(generator, model, {3: 6})[3][0] == first[1][0]  # Whichever slot plays, and whoever else.
+    assert three_turns(generator, model, {3: 6})[3][0] == first[1][0]  # Whichever slot plays, and whoever else.
     for _ in range(2):
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter) / 20)
-        updated = play(generator, model, seeds)
+        updated = three_turns(generator, model, seeds)
         assert difference(model, updated) < 1e-5
         assert difference(model, first) > 1e-2
     generator.close()

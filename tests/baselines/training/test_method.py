@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from baselines.training import trainer
 from baselines.training.critic import load_critic, read_values
 from baselines.training.scoring import read_log_probs
 from baselines.training.update import Learner
+from tests.baselines.runs import curve
 
 ENV = "lights/Lights-v0"
 CPU = torch.device("cpu")
@@ -68,11 +68,6 @@ def config(tiny: Path, out: Path, **changes: object) -> TrainerConfig:
         checkpoint_every=1,
     )
     return replace(basis, **changes)
-
-
-def curve(out: Path) -> list[dict[str, float]]:
-    lines = (out / "metrics.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if not k.endswith("seconds")} for line in lines]
 
 
 @pytest.mark.parametrize("level", ["turn", "token"])

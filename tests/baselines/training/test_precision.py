@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from baselines.policy.models import load_policy
-from tests.baselines.training.test_training import ROOT, curve
+from tests.baselines.runs import ROOT, curve
 
 SCRIPT = """
 import sys, torch; torch.set_num_threads(1); sys.path.insert(0, sys.argv[3])

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from baselines.policy.models import load_policy
+from tests.baselines.runs import curve
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
 
@@ -36,11 +37,6 @@ def outcomes(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int, 
 def divided(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two processes do whose weights are divided."""
     return play(tiny, tmp_path_factory.mktemp("divided"), 2, "fsdp")
-
-
-def curve(folder: Path) -> list[dict[str, float]]:
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in row.items() if not name.endswith("seconds")} for row in rows]
 
 
 @pytest.mark.slow

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,10 +18,8 @@ from baselines import grpo, ppo
 from baselines.credit.losses import DivergedError
 from baselines.credit.method import Forward, Losses
 from baselines.training.trainer import train
+from tests.baselines.runs import curve, kill_and_resume, lines, small_run, start
 from textagent_gym.errors import WorldBrokenError
-
-ROOT = Path(__file__).parents[3]
-SETTINGS: dict[str, Any] = {"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8}
 
 
 class FaultyLights(LightsEnv):
@@ -42,6 +36,9 @@ class FaultyLights(LightsEnv):
                 raise LookupError("the world has a hole")
             if self.fault == "hangs":
                 time.sleep(3)
+            elif self.fault == "nan":
+                observation, _, terminated, truncated, info = super().step(action)
+                return observation, math.nan, terminated, truncated, info
             else:
                 observation, _, _, _, info = super().step(action)
                 return observation, 0.0, False, True, {**info, "broken": "the server is gone"}
@@ -58,28 +55,10 @@ def faulty() -> Iterator[type[FaultyLights]]:
 
 
 def config(tiny: Path, out: Path, **changes: Any) -> grpo.Config:
-    return replace(
-        grpo.Config(
-            model=str(tiny),
-            out=out,
-            env="faulty/Lights-v0",
-            set=SETTINGS,
-            iterations=3,
-            groups=2,
-            group_size=4,
-            max_action_tokens=6,
-            kl=0.1,  # Every episode is learned from, also those whose group did no better.
-        ),
-        **changes,
-    )
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-
-
-def curve(out: Path) -> list[dict[str, Any]]:
-    return [{k: v for k, v in line.items() if not k.endswith("seconds")} for line in lines(out / "metrics.jsonl")]
+    # Every episode is learned from, also those whose group did no better.
+    basis = {"env": "faulty/Lights-v0", "iterations": 3, "kl": 0.1}
+    settings: grpo.Config = small_run(grpo.Config, tiny, out, **{**basis, **changes})
+    return settings
 
 
 def test_an_environment_that_raises_stops_the_run_and_loses_nothing(
@@ -102,9 +81,14 @@ def test_an_environment_that_raises_stops_the_run_and_loses_nothing(
 
 
 @pytest.mark.parametrize(
-    ("fault", "reason"), [("breaks", "the server is gone"), ("hangs", "no answer within 1 seconds")]
+    ("fault", "reason"),
+    [
+        ("breaks", "the server is gone"),
+        ("hangs", "no answer within 1 seconds"),
+        ("nan", "the reward is nan"),
+    ],
 )
-def test_an_episode_whose_world_breaks_or_hangs_is_played_again_and_its_cause_is_kept(
+def test_an_episode_whose_world_breaks_hangs_or_pays_nan_is_played_again_and_its_cause_is_kept(
     tiny: Path, tmp_path: Path, faulty: type[FaultyLights], fault: str, reason: str
 ) -> None:
     pool = "thread" if fault == "hangs" else "in-process"  # Where nothing can be interrupted.
@@ -152,74 +136,53 @@ def test_a_loss_that_is_not_a_number_stops_the_run_before_the_weights_are_touche
     assert curve(tmp_path) == curve(tmp_path / "whole")
 
 
-RUN = """
-import sys, torch
-torch.set_num_threads(1)
-sys.path[:0] = [{root!r}, {world!r}]
-import gymnasium, lights
-"lights/Lights-v0" in gymnasium.registry or lights.register()
-from pathlib import Path
-from dataclasses import replace
-from baselines import grpo, ppo
-from tests.baselines.training.test_reliability import killed_config
-log = None
-{before}
-asked = killed_config(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
-(ppo if sys.argv[1] == "ppo" else grpo).run(asked, log)
-"""
 FULL_DISK = """
 import resource
+from baselines import grpo
+from tests.baselines.training.test_reliability import killed_config
+
 def log(metrics):
     if metrics["iteration"] == 2:  # From now on no file may grow beyond 20 kB, as on a disk that is full.
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+
+grpo.run(killed_config(grpo, Path(sys.argv[1]), Path(sys.argv[2])), log)
+"""
+KILLED = """
+from baselines import {method}
+from tests.baselines.training.test_reliability import killed_config
+{method}.run(killed_config({method}, Path(sys.argv[1]), Path(sys.argv[2])))
 """
 
 
-def killed_config(method: str, tiny: Path, out: Path) -> Any:
-    asked: dict[str, Any] = {"model": str(tiny), "out": out, "env": "lights/Lights-v0", "set": SETTINGS}
-    asked |= {"iterations": 5, "groups": 2, "group_size": 4, "max_action_tokens": 6, "checkpoint_every": 2, "kl": 0.1}
-    return ppo.Config(**asked, critic_warmup=1) if method == "ppo" else grpo.Config(**asked)
-
-
-def start(method: str, tiny: Path, out: Path, before: str = "") -> subprocess.Popen[str]:
-    script = RUN.format(root=str(ROOT), world=str(ROOT / "tests" / "third_party" / "lights"), before=before)
-    command = [sys.executable, "-c", script, method, str(tiny), str(out)]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+def killed_config(method: Any, tiny: Path, out: Path) -> Any:
+    critic = {"critic_warmup": 1} if method is ppo else {}
+    return small_run(method.Config, tiny, out, iterations=5, checkpoint_every=2, kl=0.1, **critic)
 
 
 @pytest.mark.slow
 def test_a_full_disk_stops_the_run_and_the_checkpoint_before_is_whole(tiny: Path, tmp_path: Path) -> None:
-    asked = killed_config("grpo", tiny, tmp_path / "whole")
-    grpo.run(asked)
-    process = start("grpo", tiny, tmp_path / "full", FULL_DISK)
+    grpo.run(killed_config(grpo, tiny, tmp_path / "whole"))
+    process = start(FULL_DISK, tiny, tmp_path / "full")
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 1
     assert "could not be written" in errors
     assert "the same command resumes from the last checkpoint" in errors
     assert not (tmp_path / "full" / "checkpoint.new").exists()
     assert "could not be written" in lines(tmp_path / "full" / "log.jsonl")[-1]["cause"]
-    grpo.run(killed_config("grpo", tiny, tmp_path / "full"))
+    grpo.run(killed_config(grpo, tiny, tmp_path / "full"))
     assert curve(tmp_path / "full") == curve(tmp_path / "whole")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["grpo", "ppo"])
+@pytest.mark.parametrize("method", [grpo, ppo])
 def test_a_run_killed_at_random_instants_has_the_curve_of_one_that_was_not(
-    tiny: Path, tmp_path: Path, method: str
+    tiny: Path, tmp_path: Path, method: Any
 ) -> None:
-    (ppo if method == "ppo" else grpo).run(killed_config(method, tiny, tmp_path / "whole"))
-    out = tmp_path / "killed"
-    chance = random.Random(method)
-    for lines_before in (0, 1, 3):  # Somewhere after so many iterations: while it plays, learns, logs or saves.
-        process = start(method, tiny, out)
-        while process.poll() is None and len(lines(out / "metrics.jsonl")) <= lines_before:
-            time.sleep(0.005)
-        time.sleep(chance.random() * 0.4)
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
-    process = start(method, tiny, out)
-    _, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
+    out, name = tmp_path / "killed", method.__name__.rpartition(".")[2]
+    method.run(killed_config(method, tiny, tmp_path / "whole"))
+    chance = random.Random(name)
+    # Somewhere after so many iterations: while it plays, learns, logs or saves.
+    kill_and_resume(KILLED.format(method=name), tiny, out, [(after, chance.random() * 0.4) for after in (1, 2, 4)])
     assert curve(out) == curve(tmp_path / "whole")
     assert all(line["gradient_norm"] > 0 for line in curve(out)[1:])
     weights = [(folder / "policy" / "model.safetensors").read_bytes() for folder in (out, tmp_path / "whole")]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,28 +22,16 @@ from baselines.settings.config import PolicyConfig
 from baselines.training import trainer
 from baselines.training.player import copy_policy
 from baselines.training.scoring import read_log_probs, sampling_log_probs
-from tests.baselines.training.test_training import ROOT, curve
+from tests.baselines.runs import curve, kill_and_resume, small_run
 from textagent_gym.errors import InvalidOptionError
 
 CPU = torch.device("cpu")
 
 
 def config(tiny: Path, out: Path, **changes: Any) -> grpo.Config:
-    basis = grpo.Config(
-        model=str(tiny),
-        out=out,
-        env="lights/Lights-v0",
-        set={"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8},
-        iterations=5,
-        groups=2,
-        group_size=4,
-        slots=8,
-        max_action_tokens=6,
-        learning_rate=3e-3,
-        checkpoint_every=2,
-        staleness=1,
-    )
-    return replace(basis, **changes)
+    basis = {"iterations": 5, "learning_rate": 3e-3, "checkpoint_every": 2, "staleness": 1}
+    settings: grpo.Config = small_run(grpo.Config, tiny, out, **{**basis, **changes})
+    return settings
 
 
 def noise(rollouts: Rollouts) -> Credit:
@@ -209,28 +193,9 @@ def test_what_would_not_be_corrected_is_refused(tiny: Path, tmp_path: Path) -> N
 @pytest.mark.slow
 def test_a_run_killed_at_any_instant_resumes_along_the_same_curve(tiny: Path, tmp_path: Path) -> None:
     run(config(tiny, tmp_path / "whole", iterations=8))
-    script = (
-        "import sys, torch; torch.set_num_threads(1); sys.path.insert(0, sys.argv[3]);"
-        "import lights, gymnasium; 'lights/Lights-v0' in gymnasium.registry or lights.register();"
-        "from pathlib import Path; from tests.baselines.training.test_staleness import config, run;"
-        "run(config(Path(sys.argv[1]), Path(sys.argv[2]), iterations=8))"
-    )
-    out = tmp_path / "killed"
-    command = [sys.executable, "-c", script, str(tiny), str(out), str(ROOT / "tests" / "third_party" / "lights")]
-    lines = 0
-    for wait in (0.02, 0.15, 0.35):
-        process = subprocess.Popen(command, cwd=ROOT)
-        while process.poll() is None and (lines < 1 or len(curve_so_far(out)) < lines):
-            time.sleep(0.01)
-            lines = max(lines, 2)
-        time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        lines += 2
-    subprocess.run(command, cwd=ROOT, check=True, timeout=120)
-    assert curve(out) == curve(tmp_path / "whole")
-
-
-def curve_so_far(out: Path) -> list[str]:
-    path = out / "metrics.jsonl"
-    return path.read_text().splitlines() if path.exists() else []
+    code = """
+from tests.baselines.training.test_staleness import config, run
+run(config(Path(sys.argv[1]), Path(sys.argv[2]), iterations=8))
+"""
+    kill_and_resume(code, tiny, tmp_path / "killed", [(2, 0.02), (4, 0.15), (6, 0.35)])
+    assert curve(tmp_path / "killed") == curve(tmp_path / "whole")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
-from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -21,10 +18,8 @@ from baselines.evaluation.evaluate import evaluate_policy
 from baselines.policy.chat import chat_of
 from baselines.policy.models import load_policy
 from baselines.settings.run_folder import RunFolderError
+from tests.baselines.runs import ROOT, curve, kill_and_resume, small_run
 from textagent_gym.errors import InvalidOptionError
-
-ROOT = Path(__file__).parents[3]
-KWARGS = {"switches": 2, "max_turns": 3, "reward_density": "dense", "num_tasks": 8}
 
 
 class NumbersEnv(gymnasium.Env[str, int]):
@@ -35,24 +30,8 @@ class NumbersEnv(gymnasium.Env[str, int]):
 
 
 def config(tiny: Path, out: Path, **changes: object) -> grpo.Config:
-    basis = grpo.Config(
-        model=str(tiny),
-        out=out,
-        env="lights/Lights-v0",
-        set=KWARGS,
-        iterations=4,
-        groups=2,
-        group_size=4,
-        slots=8,
-        max_action_tokens=6,
-        checkpoint_every=1,
-    )
-    return replace(basis, **changes)
-
-
-def curve(out: Path) -> list[dict[str, float]]:
-    lines = (out / "metrics.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if not k.endswith("seconds")} for line in lines]
+    settings: grpo.Config = small_run(grpo.Config, tiny, out, **{"iterations": 4, "checkpoint_every": 1, **changes})
+    return settings
 
 
 def test_the_loss_of_sft_is_on_the_agents_tokens_only(tiny: Path, demos: Path, tmp_path: Path) -> None:
@@ -283,29 +262,13 @@ def test_other_settings_do_not_continue_a_run(tiny: Path, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_a_run_killed_at_any_instant_goes_on_along_the_same_curve(tiny: Path, tmp_path: Path) -> None:
     grpo.run(config(tiny, tmp_path / "whole", iterations=6))
-    script = (
-        "import sys, torch; torch.set_num_threads(1); sys.path.insert(0, sys.argv[3]);"
-        "import lights, gymnasium; 'lights/Lights-v0' in gymnasium.registry or lights.register();"
-        "from pathlib import Path; from tests.baselines.training.test_training import config;"
-        "from baselines import grpo;"
-        "grpo.run(config(Path(sys.argv[1]), Path(sys.argv[2]), iterations=6))"
-    )
-    out = tmp_path / "killed"
-    command = [sys.executable, "-c", script, str(tiny), str(out), str(ROOT / "tests" / "third_party" / "lights")]
-    kills = 0
-    for wait in (0.05, 0.15, 0.3):
-        process = subprocess.Popen(command, cwd=ROOT)
-        while not (out / "metrics.jsonl").exists() or len((out / "metrics.jsonl").read_text().splitlines()) <= kills:
-            if process.poll() is not None:
-                break
-            time.sleep(0.01)
-        time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        kills += 1
-    assert kills == 3
-    subprocess.run(command, cwd=ROOT, check=True, timeout=120)
-    assert curve(out) == curve(tmp_path / "whole")
+    code = """
+from baselines import grpo
+from tests.baselines.training.test_training import config
+grpo.run(config(Path(sys.argv[1]), Path(sys.argv[2]), iterations=6))
+"""
+    kill_and_resume(code, tiny, tmp_path / "killed", [(1, 0.05), (2, 0.15), (3, 0.3)])
+    assert curve(tmp_path / "killed") == curve(tmp_path / "whole")
 
 
 def test_a_file_that_holds_no_demonstrations_is_named(tmp_path: Path) -> None:
