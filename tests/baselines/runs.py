@@ -55,7 +55,8 @@ def kill_and_resume(code: str, policy: Path, out: Path, kills: Iterable[tuple[in
     metrics = out / "metrics.jsonl"
     for iterations, seconds in kills:
         process = start(code, policy, out)
-        while process.poll() is None and (not metrics.is_file() or metrics.read_text().count("\n") < iterations):
+        while not metrics.is_file() or metrics.read_text().count("\n") < iterations:
+            assert process.poll() is None, process.communicate()[1]
             time.sleep(0.005)
         time.sleep(seconds)
         process.kill()

@@ -61,7 +61,7 @@ DIGESTS = {
     "babyai-core-v1": "e04fd4aacbcbe3bb",
     "babyai-agentgym-v1": "300825cd4ab71d7a",
     "babyai-state-size-v1": "98bf51dab2189ba5",
-    "babyai-solution-length-v1": "4a35d0930a6d5a5f",
+    "babyai-solution-length-v2": "4f600988a10324b8",
     "scienceworld-quick-v1": "b40a6e2a1e998610",
     "scienceworld-core-v1": "3ffe3fed0d51467f",
     "scienceworld-agentgym-v1": "2ec3db98225b1f48",

@@ -216,9 +216,9 @@ _ALL = (
         *(_babyai(f"objects-{count}", objects=count, room_size=8, solution_length=4) for count in (4, 8, 16)),
     ),
     _suite(
-        "babyai-solution-length-v1",
-        "BabyAI with shortest solutions of 2, 4 and 8 actions, all else equal",
-        *(_babyai(f"length-{n}", rows=2, objects=8, solution_length=n) for n in (2, 4, 8)),
+        "babyai-solution-length-v2",
+        "BabyAI with shortest solutions of 2, 4 and 6 actions, all else equal",
+        *(_babyai(f"length-{n}", rows=2, objects=8, solution_length=n) for n in (2, 4, 6)),
     ),
     _suite("scienceworld-quick-v1", "one variation of each task of ScienceWorld", _scienceworld("tasks", 200, 30)),
     _suite(
