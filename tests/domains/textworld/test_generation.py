@@ -201,6 +201,13 @@ def test_the_plan_of_a_game_that_was_drawn_anew_wins(engine: str, cache: Path) -
     player.close()
 
 
+@pytest.mark.parametrize("index", [1, 2])
+def test_a_map_that_is_too_small_for_its_quest_is_drawn_anew(index: int) -> None:
+    spec = make_spec("treasure_hunter", level=10)
+    with textworld_generator() as textworld:
+        assert next(candidates(textworld, spec, "test", index)).quests
+
+
 def test_no_game_is_in_two_splits() -> None:
     spec = make_spec("custom", rooms=1, objects=2, quest_length=2)
     buckets = {}

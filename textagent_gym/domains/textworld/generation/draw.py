@@ -146,7 +146,10 @@ def _populate(world: Any, objects: int, rng: Any) -> None:
 
 def _challenge_games(textworld: Any, spec: Spec, split: str, index: int) -> Iterator[Any]:
     for attempt in range(_TEXTS):
-        game = _challenge(textworld, spec, _seed(spec.slug, split, index, attempt))
+        try:
+            game = _challenge(textworld, spec, _seed(spec.slug, split, index, attempt))
+        except textworld.generator.QuestGenerationError:  # The map of this seed is too small for the quest.
+            continue
         if in_split(content_of(game), split):
             yield game
     raise InfeasibleDifficultyError(
