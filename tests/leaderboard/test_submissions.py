@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.cli.program import call
 from tests.evaluation.results import SUITE, read, summarize_again, write
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.learning import LEARNING
@@ -30,7 +31,7 @@ def everything(folder: Path) -> list[Path]:
 
 
 def test_a_right_result_is_copied_to_its_place(sent: Path, tmp_path: Path) -> None:
-    place = accept(sent, tmp_path / "results")
+    place = accept(sent, tmp_path / "results").folder
     assert place.parent == tmp_path / "results" / SUITE.name
     assert place.name.startswith("oracle-")
     assert {p.name: p.read_bytes() for p in everything(place)} == {p.name: p.read_bytes() for p in everything(sent)}
@@ -43,10 +44,9 @@ def test_the_same_result_is_accepted_once(sent: Path, tmp_path: Path) -> None:
         accept(sent, tmp_path / "results")
 
 
-def test_a_result_under_another_name_is_refused(results: Path, tmp_path: Path) -> None:
-    """Somebody else's result with a new name, and all digests made anew."""
-    taken = accept(results / SUITE.name / "attacking", tmp_path / "results")
-    copy = Path(shutil.copytree(taken, tmp_path / "copy"))
+def renamed(folder: Path, copy: Path) -> Path:
+    """A result with a new name of its agent, and all digests made anew."""
+    shutil.copytree(folder, copy)
     identity = json.loads((copy / IDENTITY).read_text())
     (copy / IDENTITY).write_text(json.dumps({**identity, "agent": "mine"}, indent=2, sort_keys=True) + "\n")
     for part in SUITE.parts:
@@ -54,8 +54,21 @@ def test_a_result_under_another_name_is_refused(results: Path, tmp_path: Path) -
         values[0]["agent"] = "mine"
         write(records_of(copy, part), values)
     summarize_again(copy)
+    return copy
+
+
+def test_a_result_under_another_name_is_refused(results: Path, tmp_path: Path) -> None:
+    taken = accept(results / SUITE.name / "attacking", tmp_path / "results").folder
+    copy = renamed(taken, tmp_path / "copy")
     with pytest.raises(InvalidOptionError, match="every action is that of"):
         accept(copy, tmp_path / "results")
+
+
+def test_whoever_accepts_is_told_that_the_oracle_seems_to_have_played(sent: Path, tmp_path: Path) -> None:
+    copy = renamed(sent, tmp_path / "copy")
+    shown = call("leaderboard", "accept", str(copy), "--into", str(tmp_path / "results")).stdout
+    assert "Note: Part" in shown
+    assert "oracle" in shown
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ class Accept:
         from textagent_gym.leaderboard.submissions import accept
 
         try:
-            place = accept(
+            entry = accept(
                 self.result,
                 self.into,
                 self.seconds,
@@ -94,7 +94,10 @@ class Accept:
             )
         except InvalidOptionError as error:
             raise InvalidOptionError(f"{self.result} is refused: {error}") from error
-        Console().print(f"Accepted: {place}", soft_wrap=True, highlight=False)
+        console = Console()
+        console.print(f"Accepted: {entry.folder}", soft_wrap=True, markup=False, highlight=False)
+        for note in entry.notes:
+            console.print(visible(f"Note: {note}"), style="yellow", markup=False, highlight=False, soft_wrap=True)
         return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,7 +11,7 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import Result, load_result
 from textagent_gym.evaluation.results import SUMMARY, files_of
 from textagent_gym.evaluation.trust import REPLAYED
-from textagent_gym.leaderboard.entries import check_entry, find_results, shown_name
+from textagent_gym.leaderboard.entries import Entry, check_entry, find_results, shown_name
 from textagent_gym.leaderboard.trust import RERUN, note_trust
 
 LARGEST_SUBMISSION = 2**26
@@ -25,7 +26,7 @@ def accept(
     model: Path | None = None,
     challenge: Path | None = None,
     rerun: bool = False,
-) -> Path:
+) -> Entry:
     """Take a result into a folder of results, as SUITE/AGENT-DIGEST.
 
     What is checked is the copy, so that nobody can change it meanwhile. A result that is refused leaves nothing behind.
@@ -38,7 +39,7 @@ def accept(
         rerun: whether the caller has run the agent again, with the same success; it is noted (see `trust`).
 
     Returns:
-        the folder in which it is now.
+        the entry, whose folder is where it is now, and whose notes say what looks as if somebody else had played.
 
     Raises:
         InvalidOptionError: it is no result, is not right, is there already, or is too large; the message says why.
@@ -68,7 +69,7 @@ def accept(
         proven = (*entry.trust, *((RERUN,) if rerun else ()))
         if proven != (REPLAYED,):
             note_trust(results, entry.digest, proven)
-        return copy.rename(place)
+        return replace(entry, folder=copy.rename(place))
 
 
 def _check_own(result: Result, results: Path) -> None:
