@@ -108,6 +108,7 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int = 1_500) -> PreTrainedT
         tokenizer_object=tokenizer,
         pad_token=_PAD,
         eos_token=_END,
+        unk_token=_PAD,  # Never used, as every byte has an id; without it, a tokenizer that is loaded gets one more.
         extra_special_tokens=[_USER, _ASSISTANT, _SYSTEM],
         chat_template=_CHAT_TEMPLATE,
         clean_up_tokenization_spaces=False,
