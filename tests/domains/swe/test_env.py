@@ -57,7 +57,7 @@ def test_gymnasiums_checker_finds_nothing_to_warn_of(make) -> None:
         {"tools": "edit", "action_format": "editor"},
         pytest.param({"mutants": 3, "reward_density": "dense"}, marks=pytest.mark.slow),
         {"mutants": 2, "reward_at": "turn", "reward_density": 0.5},
-        {"sandbox": "process"},
+        pytest.param({"sandbox": "process"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -204,7 +204,7 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("sandbox", ["auto", "process"])
+@pytest.mark.parametrize("sandbox", ["auto", pytest.param("process", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
 def test_every_tree_is_graded_and_worth_nothing(
     make: Make, tree: str, sandbox: str, caplog: pytest.LogCaptureFixture

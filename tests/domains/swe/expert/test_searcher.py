@@ -160,7 +160,7 @@ def test_it_watches_somebody_else_play() -> None:
 @pytest.mark.parametrize(
     ("mistake", "path", "options"),
     [
-        ("not (last is None)", "measures/intervals.py", {}),
+        pytest.param("not (last is None)", "measures/intervals.py", {}, marks=pytest.mark.slow),
         ("    started = True", "measures/durations.py", {"tools": "all", "action_format": "editor"}),
         ("not (11 <=", "measures/numerals.py", {"tools": "all"}),
     ],

@@ -98,7 +98,8 @@ def opened(request: pytest.FixtureRequest) -> Iterator[gymnasium.Env[str, str]]:
     env.close()
 
 
-env = pytest.fixture(opened, scope="module", params=["bubblewrap", "process"], name="env")
+KINDS = ["bubblewrap", pytest.param("process", marks=pytest.mark.slow)]
+env = pytest.fixture(opened, scope="module", params=KINDS, name="env")
 slow_env = pytest.fixture(opened, scope="module", params=["docker", "podman", "ray"], name="slow_env")
 
 
