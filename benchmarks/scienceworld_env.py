@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,7 +28,7 @@ from scienceworld import ScienceWorldEnv as PackageEnv
 
 from textagent_gym.domains.scienceworld import ScienceWorldEnv, gold_path
 from textagent_gym.domains.scienceworld.server import DETERMINISTIC
-from textagent_gym.domains.scienceworld.tasks import TASKS, VERSION
+from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS, VERSION
 
 NONSENSE = (
     "",
@@ -86,6 +87,11 @@ def variation_of(task: str, rank: int) -> int:
     return train + dev + rank
 
 
+def split_of(task: str, variation: int) -> str:
+    """Split of a variation: their numbers follow each other, in the order of the splits."""
+    return next(split for split, end in zip(SPLITS, accumulate(TASKS[task]), strict=True) if variation < end)
+
+
 def compare(
     theirs: PackageEnv, env: ScienceWorldEnv, task: str, variation: int, actions: Callable[[list[str]], str | None]
 ) -> Comparison:
@@ -95,14 +101,16 @@ def compare(
         theirs: environment of the package.
         env: environment of ours.
         task: name of the task.
-        variation: number of the variation, of the test split.
+        variation: number of the variation.
         actions: the next action for the package's valid ones; `None` at the end.
     """
     result = Comparison(differences=[])
     assert result.differences is not None
     theirs.load(task, variation, env.unwrapped._source.simplifications)
     text, info = theirs.reset()
-    observation, _ = env.reset(options={"task": f"ScienceWorld/v{VERSION}/test/{task}/{variation}"})
+    observation, _ = env.reset(
+        options={"task": f"ScienceWorld/v{VERSION}/{split_of(task, variation)}/{task}/{variation}"}
+    )
     told: tuple[Any, ...] = (f"{info['taskDesc'].strip()}", text, 0, False)
     here: tuple[Any, ...] = (info["taskDesc"].strip(), observation.partition("\n\n")[2], 0, False)
     if not observation.startswith(theirs.get_task_description()):
