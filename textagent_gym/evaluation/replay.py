@@ -197,9 +197,9 @@ def _difference_of_broken(env: gymnasium.Env[str, str], expected: EpisodeRecord,
     if episode.broken:
         return ""
     now = record(episode, expected.seed)
-    for turn, (reward, recorded) in enumerate(zip(now.rewards, expected.rewards, strict=False), start=1):
-        if reward != recorded:
-            return f"action {turn} earned {reward}, and {recorded} is recorded"
+    what = _wrong_rewards(now, expected)
+    if what:
+        return what
     if expected.actions and not now.stopped:
         return f"it is recorded as broken ({expected.broken:.100}), and had ended after {now.turns} actions"
     for name in ("task_type", "complexity"):  # A world that breaks before the first action may tell neither.
@@ -209,6 +209,14 @@ def _difference_of_broken(env: gymnasium.Env[str, str], expected: EpisodeRecord,
     if not 0 <= expected.invalid_actions - now.invalid_actions <= len(expected.actions) - len(before):
         return f"{now.invalid_actions} actions before the last are invalid, and {expected.invalid_actions} are recorded"
     return agent.difference
+
+
+def _wrong_rewards(now: EpisodeRecord, expected: EpisodeRecord) -> str:
+    """The first action of both records that earned something else, in words; empty if there is none."""
+    for turn, (reward, recorded) in enumerate(zip(now.rewards, expected.rewards, strict=False), start=1):
+        if reward != recorded:
+            return f"action {turn} earned {reward}, and {recorded} is recorded"
+    return ""
 
 
 def _difference(
@@ -291,9 +299,9 @@ def _says(conversation: list[dict[str, str]], played: list[dict[str, str]], expe
 def _difference_of(episode: Episode, expected: EpisodeRecord, agent: str, *, compare_texts: bool) -> str:
     """What an episode has that its record has not, in words."""
     now = record(episode, expected.seed)
-    for turn, (reward, recorded) in enumerate(zip(now.rewards, expected.rewards, strict=False), start=1):
-        if reward != recorded:
-            return f"action {turn} earned {reward}, and {recorded} is recorded"
+    what = _wrong_rewards(now, expected)
+    if what:
+        return what
     if now.turns < expected.turns:
         return f"the episode ended after {now.turns} actions, and {expected.turns} are recorded"
     if bool(now.stopped) != bool(expected.stopped):
