@@ -3,28 +3,34 @@
 What an agent types reaches Frotz only after `commands.playable`, for bytes that it cannot take end the whole process.
 An action about the program that gets through all the same is recognised by the trace of Inform's actions, and the turn
 is taken back. The same trace tells which facts hold.
+
+A compiled game draws from one stream of random numbers, which is a part of its state. So its reply follows from the
+moment and the command, and Frotz runs each command once for everybody who comes to the same moment in this process:
+
+    begin   game                     -> Moment
+    play    game, moment, command    -> Moment
 """
 
 from __future__ import annotations
 
 import re
-import warnings
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from threading import Lock
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from textagent_gym.domains.textworld.commands import UNKNOWN_VERB
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
-from textagent_gym.domains.textworld.logic import GameLogic
+from textagent_gym.domains.textworld.engines.interpreters import Interpreters, import_jericho
 from textagent_gym.domains.textworld.prose import LOST, WON
 from textagent_gym.domains.textworld.store import StoredGame
-from textagent_gym.domains.textworld.story import check_story
-from textagent_gym.errors import GenerationError, MissingDependencyError
+from textagent_gym.errors import GenerationError, WorldBrokenError
 
-_KEPT_OPENINGS = 512  # Stories whose first moment is remembered (60 KB each), so that a reset need not replay it.
-
+_REMEMBERED_OPENINGS = 512  # Games whose first moment is remembered, with the whole state of Frotz (40 to 70 KB each).
+_REMEMBERED = 8_192  # Later moments of all games together, of 2 to 5 KB each.
 # What Inform calls its actions about the program; the trace tells which action really ran.
 _PROGRAM_EVENT = re.compile(
     r"^((saving|restoring|restarting|quitting) the game|verifying the story|preferring |requesting the |reporting "
@@ -43,21 +49,35 @@ _TABLE_AT = 0x0A  # Where the header says where the table begins.
 _DEFAULTS = 63 * 2  # Length of the default properties, which come first.
 _ATTRIBUTES, _LINKED, _ENTRY = 6, 12, 14  # An object: attributes, then parent, sibling and child, then its properties.
 
-
-@dataclass(frozen=True, slots=True)
-class _Opening:
-    """The first moment of a story, shared by all who play it."""
-
-    text: str
-    machine: Any
+_interpreters = Interpreters()
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """A saved moment: the interpreter's whole state (about 60 KB, never written to), and the facts that hold."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """A moment of a game, shared by all who come to it. Immutable; equal to itself alone.
 
-    machine: Any
-    state: int | None
+    Attributes:
+        reply: what the game said when it came to this moment.
+        facts: facts that hold, as the game's logic counts them; `None` without a logic.
+        first: state of Frotz at the game's first moment, as `jericho` gives it: memory and stack, then registers.
+        places: (changes,) places in memory and stack, one after the other, that differ from the first moment's.
+        values: (changes,) bytes there.
+        registers: registers of Frotz and of its random numbers.
+    """
+
+    reply: Reply
+    facts: int | None
+    first: tuple[Any, ...]
+    places: NDArray[np.uint32]
+    values: NDArray[np.uint8]
+    registers: tuple[Any, ...]
+
+    @property
+    def machine(self) -> tuple[Any, ...]:
+        """State of Frotz, as `jericho` takes it."""
+        memory = np.concatenate(self.first[:2])
+        memory[self.places] = self.values
+        return (*np.split(memory, [len(self.first[0])]), *self.registers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,124 +95,126 @@ class _Answer:
     meddled: bool
 
 
+@lru_cache(maxsize=_REMEMBERED_OPENINGS)
+def begin(game: StoredGame) -> Moment:
+    """The first moment of a game.
+
+    Raises:
+        GenerationError: its story cannot be read.
+    """
+    with _interpreters.borrow(str(game.story)) as frotz:
+        raw: str = frotz.reset()[0]
+        if game.logic is not None:  # Only a story that TextWorld made can report the actions that run.
+            for request in (*_REPORTING, UNKNOWN_VERB):  # The last one is what "again" repeats.
+                frotz.step(request)
+        first = frotz.get_state()
+    facts = None if game.logic is None else game.logic.initial
+    return _moment(Reply(_printed(raw), 0, won=False, lost=False), facts, first, first)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def play(game: StoredGame, before: Moment, command: str) -> Moment:
+    """The moment after a command.
+
+    Args:
+        game: game that is played.
+        before: moment at which the command is typed.
+        command: command, as `commands.playable` returns it.
+
+    Raises:
+        GenerationError: its story cannot be read any more.
+    """
+    with _interpreters.borrow(str(game.story)) as frotz:
+        frotz.set_state(before.machine)
+        answer = _send(frotz, command)
+        if answer.meddled:
+            frotz.set_state(before.machine)
+            answer = _send(frotz, UNKNOWN_VERB)
+        machine = frotz.get_state()
+    reply = Reply(answer.text, len(answer.events), won=WON in answer.text, lost=LOST in answer.text)
+    return _moment(reply, _follow(game, before.facts, answer.events), before.first, machine)
+
+
 class ZMachine(Engine):
-    """The engine that runs the compiled game; every environment has an interpreter to itself.
+    """The engine that runs the compiled game.
 
     Raises:
         MissingDependencyError: `jericho` is not installed.
     """
 
-    _openings: OrderedDict[str, _Opening] = OrderedDict()  # noqa: RUF012 (shared on purpose, guarded by the lock)
-    _openings_lock = Lock()
-
     def __init__(self) -> None:
-        try:
-            import jericho
-        except ImportError as error:
-            raise MissingDependencyError("jericho", "textworld") from error
-        self._jericho = jericho
-        self._frotz: Any = None
-        self._story = ""
-        self._logic: GameLogic | None = None
-        self._state: int | None = None
+        import_jericho()
+        self._game: StoredGame
+        self._moment: Moment
 
     def start(self, game: StoredGame) -> str:
         """See `Engine`; the same path must always hold the same story."""
-        story = str(game.story)
-        if story != self._story:
-            self._load(story)
-        self._logic = game.logic
-        self._state = None if game.logic is None else game.logic.initial
-        with self._openings_lock:
-            opening = self._openings.get(story)
-        if opening is not None:
-            self._frotz.set_state(opening.machine)
-            return opening.text
-        # Only a story that TextWorld made can report the actions that run.
-        opening = self._first_moment(reporting=game.logic is not None)
-        with self._openings_lock:
-            self._openings[story] = opening
-            while len(self._openings) > _KEPT_OPENINGS:
-                self._openings.popitem(last=False)
-        return opening.text
+        _interpreters.admit(self)
+        self._game, self._moment = game, begin(game)
+        return self._moment.reply.text
 
     def step(self, command: str) -> Reply:
-        """See `Engine`."""
-        before = self._frotz.get_state()
-        answer = self._send(command)
-        if answer.meddled:
-            self._frotz.set_state(before)
-            answer = self._send(UNKNOWN_VERB)
-        self._follow(answer.events)
-        return Reply(answer.text, len(answer.events), won=WON in answer.text, lost=LOST in answer.text)
+        """See `Engine`.
+
+        Raises:
+            WorldBrokenError: the story was deleted or damaged in the middle of the game.
+        """
+        try:
+            self._moment = play(self._game, self._moment, command)
+        except GenerationError as error:
+            raise WorldBrokenError(str(error)) from error
+        return self._moment.reply
 
     @property
     def state(self) -> int | None:
         """See `Engine`."""
-        return self._state
+        return self._moment.facts
 
     @property
     def order(self) -> bytes:
         """See `Engine`: parent, sibling and child of every object, from the interpreter's memory."""
-        memory = self._frotz.get_state()[0].tobytes()
+        memory = self._moment.machine[0].tobytes()
         return b"".join(memory[at + _ATTRIBUTES : at + _LINKED] for at in _objects(memory))
 
     def snapshot(self) -> object:
         """See `Engine`."""
-        return _Moment(self._frotz.get_state(), self._state)
+        return self._moment
 
     def restore(self, moment: object) -> None:
         """See `Engine`."""
-        assert isinstance(moment, _Moment)
-        self._frotz.set_state(moment.machine)
-        self._state = moment.state
+        assert isinstance(moment, Moment)
+        self._moment = moment
 
     def close(self) -> None:
         """See `Engine`."""
-        self._frotz = None
-        self._story = ""
+        _interpreters.dismiss(self)
 
-    def _load(self, story: str) -> None:
-        self._story = ""
-        check_story(story)
-        with warnings.catch_warnings():
-            # Jericho knows the scores of some published games and warns of every other story.
-            warnings.simplefilter("ignore")
-            try:
-                if self._frotz is None:
-                    self._frotz = self._jericho.FrotzEnv(story, seed=1)
-                else:
-                    self._frotz.close()  # Otherwise the memory of the story before is never given back.
-                    self._frotz._cache.clear()  # It would keep every story that it has ever read.
-                    self._frotz.load(story, seed=1)
-            except (OSError, ValueError) as error:
-                raise GenerationError(f"{story} cannot be played: {error}") from error
-        self._story = story
 
-    def _first_moment(self, *, reporting: bool) -> _Opening:
-        raw: str = self._frotz.reset()[0]
-        if reporting:
-            for request in (*_REPORTING, UNKNOWN_VERB):  # The last one is what "again" repeats.
-                self._frotz.step(request)
-        return _Opening(_printed(raw), self._frotz.get_state())
+def _moment(reply: Reply, facts: int | None, first: tuple[Any, ...], machine: tuple[Any, ...]) -> Moment:
+    """A moment that holds of the state of Frotz what differs from the first moment's."""
+    memory = np.concatenate(machine[:2])
+    places = np.flatnonzero(memory != np.concatenate(first[:2])).astype(np.uint32)
+    return Moment(reply, facts, first, places, memory[places], machine[2:])
 
-    def _send(self, command: str) -> _Answer:
-        raw: str = self._frotz.step(command)[0]
-        traced = [tag.strip()[1:-1] for tag in _TRACE.findall(raw)]
-        # A bracketed number marks an action that runs inside another one; only the outer one is a turn.
-        outer = [event for event in traced if "(" not in event and ")" not in event]
-        events = tuple(event[: event.index(_SUCCEEDED)] for event in outer if _SUCCEEDED in event)
-        meddled = any(_PROGRAM_EVENT.match(event) for event in outer) or bool(_QUESTION.search(raw))
-        return _Answer(_printed(raw), events, meddled and WON not in raw and LOST not in raw)
 
-    def _follow(self, events: tuple[str, ...]) -> None:
-        """Keep the facts in step with the story."""
-        logic = self._logic
-        if logic is None or self._state is None:
-            return
-        for event in events:
-            action = logic.detect(self._state, event)
-            self._state = logic.end_turn(self._state) if action is None else logic.apply(self._state, action)
+def _send(frotz: Any, command: str) -> _Answer:
+    raw: str = frotz.step(command)[0]
+    traced = [tag.strip()[1:-1] for tag in _TRACE.findall(raw)]
+    # A bracketed number marks an action that runs inside another one; only the outer one is a turn.
+    outer = [event for event in traced if "(" not in event and ")" not in event]
+    events = tuple(event[: event.index(_SUCCEEDED)] for event in outer if _SUCCEEDED in event)
+    meddled = any(_PROGRAM_EVENT.match(event) for event in outer) or bool(_QUESTION.search(raw))
+    return _Answer(_printed(raw), events, meddled and WON not in raw and LOST not in raw)
+
+
+def _follow(game: StoredGame, facts: int | None, events: tuple[str, ...]) -> int | None:
+    """The facts after actions that succeeded."""
+    if game.logic is None or facts is None:
+        return None
+    for event in events:
+        action = game.logic.detect(facts, event)
+        facts = game.logic.end_turn(facts) if action is None else game.logic.apply(facts, action)
+    return facts
 
 
 def _objects(memory: bytes) -> Iterator[int]:
