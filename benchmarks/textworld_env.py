@@ -2,8 +2,8 @@
 
 python -m benchmarks.textworld_env
 
-Times are of the processor. The native engine is measured twice: on turns that it has worked out before, and on turns
-that it has to work out.
+Times are of the processor. Each engine is measured twice: on turns that it has played before, and on turns that it has
+to play ("anew").
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import gymnasium
 from rich.console import Console
 from rich.table import Table
 
-from textagent_gym.domains.textworld.engines.answers import play
+from textagent_gym.domains.textworld.engines import answers, zmachine
 from textagent_gym.domains.textworld.generation import draw_as_made, textworld_generator
 from textagent_gym.domains.textworld.specs import make_spec
 
@@ -29,7 +29,13 @@ COMMANDS = ("look", "inventory", "go north", "go south", "go east", "go west", "
 STEPS, RESETS = 400, 40
 ENVS = 50
 """Environments of the measurement of memory."""
-PLAYERS = ("reference", "native", "native, anew")
+PLAYERS: dict[str, Callable[[], object]] = {
+    "reference": zmachine.play.cache_info,
+    "reference, anew": zmachine.play.cache_clear,
+    "native": answers.play.cache_info,
+    "native, anew": answers.play.cache_clear,
+}
+"""What plays, and what is done before each step: all turns are forgotten, or none."""
 
 SETTINGS: dict[str, tuple[dict[str, bool], tuple[str, ...]]] = {
     "text only": ({}, ()),
@@ -74,7 +80,7 @@ def main() -> None:
                 theirs = per_second(lambda u=upstream, c=there: u.step(next(c)), STEPS)
                 their_resets = per_second(upstream.reset, RESETS)
                 upstream.close()
-                for player in PLAYERS:
+                for player, forget in PLAYERS.items():
                     ours = gymnasium.make(
                         "textagent/TextWorld-v0",
                         game="files",
@@ -85,7 +91,6 @@ def main() -> None:
                     ).unwrapped
                     ours.reset(options={"task_index": 0})
                     here = iter(commands)
-                    forget = play.cache_clear if player == "native, anew" else play.cache_info
                     own = per_second(lambda o=ours, c=here, f=forget: (f(), o.step(next(c))), STEPS)
                     own_resets = per_second(lambda o=ours: o.reset(options={"task_index": 0}), RESETS)
                     ours.close()

@@ -14,12 +14,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, cast
 
 import torch
 from accelerate.utils import extract_model_from_parallel
+from torch.nn.functional import pad
 from transformers import DynamicCache, DynamicLayer
 
+from baselines.policy.microbatches import pack
 from baselines.rollout.trajectory import Row
 
 _SHARE_OF_BUDGET = 0.5  # Largest share of a microbatch's tokens for the openings, which stay in memory beside it.
@@ -86,15 +89,12 @@ class Openings:
     """
 
     def __init__(self, model: Any, openings: Sequence[Opening], device: torch.device) -> None:
-        self._numbers = {opening: number for number, opening in enumerate(openings)}
-        width = max((len(opening) for opening in openings), default=0)
-        self.columns, self.tokens = len(openings) * width, sum(len(opening) for opening in openings)
-        cache = DynamicCache()
-        if openings:
-            ids = torch.tensor([[*opening, *(0,) * (width - len(opening))] for opening in openings], device=device)
-            model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
-        layers = cast("list[DynamicLayer]", cache.layers)
-        self._states = [cast("_KeysValues", (layer.keys, layer.values)) for layer in layers]
+        lengths = [len(opening) for opening in openings]
+        width = max(lengths, default=0)
+        packs = [[openings[place] for place in places] for places in pack(lengths, len(openings) * width)]
+        self._numbers = {opening: number for number, opening in enumerate(chain.from_iterable(packs))}
+        self.columns, self.tokens = sum(len(some) * len(some[0]) for some in packs), sum(lengths)
+        self._states = _joined([_read(model, some, device) for some in packs], width)
         self._copies: list[_KeysValues] = [(keys.detach(), values.detach()) for keys, values in self._states]
         for state, copy in zip(self._states, self._copies, strict=True):
             for tensor, leaf in zip(state, copy, strict=True):
@@ -125,6 +125,26 @@ class Openings:
         states = self._states if last else self._copies
         cache = DynamicCache([(keys[places, :, :width], values[places, :, :width]) for keys, values in states])
         return Opened(cache, lengths.to(device))
+
+
+def _read(model: Any, openings: Sequence[Opening], device: torch.device) -> list[_KeysValues]:
+    """Keys and values of each layer, padded to the first opening, which is the longest."""
+    ids = torch.tensor([[*opening, *(0,) * (len(openings[0]) - len(opening))] for opening in openings], device=device)
+    cache = DynamicCache()
+    model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+    return [cast("_KeysValues", (layer.keys, layer.values)) for layer in cast("list[DynamicLayer]", cache.layers)]
+
+
+def _joined(packs: Sequence[list[_KeysValues]], width: int) -> list[_KeysValues]:
+    """Keys and values of all packs in one tensor each, padded to the same width."""
+
+    def join(states: Sequence[torch.Tensor]) -> torch.Tensor:
+        return torch.cat([pad(state, (0, 0, 0, width - state.shape[2])) for state in states])
+
+    return [
+        (join([keys for keys, _ in layers]), join([values for _, values in layers]))
+        for layers in zip(*packs, strict=True)
+    ]
 
 
 def _keeps_all(model: Any) -> bool:

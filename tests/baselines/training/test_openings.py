@@ -104,8 +104,8 @@ def test_an_update_reads_each_opening_once_and_counts_its_padding(tiny: Path, tm
     played = [trajectory for trajectory in episodes() if trajectory.group < len(OPENINGS)]
     learner = Learner(Accelerator(cpu=True), policy, Recorder([policy]), Recorder([]))
     metrics = update(learner, grpo.method(config), config, played, seed=0)
-    assert read[0].shape[0] == len(OPENINGS)
+    assert [tuple(ids.shape) for ids in read[:3]] == [(2, 29), (1, 23), (1, 18)]
     shared = sum(length - 1 for length in OPENINGS)
     tokens = sum(len(trajectory.ids) for trajectory in played) - 3 * shared
     assert metrics["padding"] == pytest.approx(1 - tokens / sum(ids.numel() for ids in read))
-    assert 0 < metrics["padding"] < 0.3
+    assert 0 < metrics["padding"] <= 0.05

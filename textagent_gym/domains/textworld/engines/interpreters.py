@@ -22,6 +22,9 @@ from weakref import WeakSet
 from textagent_gym.domains.textworld.story import check_story
 from textagent_gym.errors import GenerationError, MissingDependencyError
 
+_reading = Lock()
+"""Held while a story is read: warnings are ignored for a while, in all threads or in none."""
+
 
 def import_jericho() -> Any:
     """The package that holds Frotz.
@@ -44,6 +47,10 @@ class Interpreters:
         self._lent = 0
         self._users: WeakSet[object] = WeakSet()
         self._lock = Lock()
+
+    def __len__(self) -> int:
+        """Number of interpreters, lent ones included."""
+        return len(self._idle) + self._lent
 
     def admit(self, user: object) -> None:
         """Keep an interpreter for a user, as long as it is in use and not dismissed; again does nothing."""
@@ -84,17 +91,17 @@ class Interpreters:
         for number in reversed(range(len(self._idle))):
             if self._idle[number].story_file == story.encode():
                 return self._idle.pop(number)
-        is_full = len(self._idle) + self._lent >= len(self._users)
+        is_full = len(self) >= len(self._users)
         return self._idle.pop(0) if self._idle and is_full else None
 
     def _drop_surplus(self) -> None:
-        del self._idle[: max(0, len(self._idle) + self._lent - len(self._users))]
+        del self._idle[: max(0, len(self) - len(self._users))]
 
 
 def _read(frotz: Any, story: str) -> Any:
     """Let an interpreter, or a new one, read a story."""
     check_story(story)
-    with warnings.catch_warnings():
+    with _reading, warnings.catch_warnings():
         # Jericho knows the scores of some published games and warns of every other story.
         warnings.simplefilter("ignore")
         try:
