@@ -9,8 +9,11 @@ import itertools
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import gymnasium
 import torch
@@ -31,6 +34,8 @@ WORLDS: dict[str, dict[str, Any]] = {
     ENV: {"num_tasks": TASKS, "max_turns": 20},
 }
 PAUSE = 0.5  # Seconds per step of the only slow environment among all slots.
+EPISODES = 128  # Of each run without it and with it.
+PAIRS = 5  # Such runs: other programs move single ones by a fifth.
 SLEEP = 0.05  # Seconds that one environment of the slow world takes per step, ten times a cheap world's batch.
 
 
@@ -107,18 +112,78 @@ class SlowSlot(gymnasium.Wrapper[str, str, str, str]):
         return super().step(action)
 
 
-def collect_steadily(make: Any, backend: Generator, chat: ChatFormat) -> tuple[float, list[Trajectory]]:
-    """Seconds and episodes in threads, without the last tenth of the episodes, in which slots run empty."""
-    collector = Collector(make_pool(make, SLOTS, "thread"), backend, chat)
-    requests = [EpisodeRequest(i, options={"task_index": i % TASKS}, sampling_seed=i) for i in range(8 * SLOTS)]
-    ended: list[tuple[float, Trajectory]] = []
+@dataclass(frozen=True)
+class Steady:
+    """What some episodes took while all slots were in use.
+
+    Attributes:
+        seconds: seconds.
+        computed: CPU seconds of all threads, which other programs on the machine hardly move.
+        waited: seconds in which nothing was generated, because no environment had answered.
+        episodes: number of episodes.
+    """
+
+    seconds: float
+    computed: float
+    waited: float
+    episodes: int
+
+    @property
+    def busy_per_episode(self) -> float:
+        """Seconds per episode on a machine that does nothing else: computing, then waiting."""
+        return (self.computed + self.waited) / self.episodes
+
+
+def collect_steadily(make: Any, backend: Generator, chat: ChatFormat) -> Steady:
+    """Play in threads; the last tenth of the episodes, in which slots run empty, is not counted."""
+    SlowSlot.made = itertools.count()
+    pool = make_pool(make, SLOTS, "thread")
+    collector = Collector(pool, backend, chat)
+    waited = 0.0
+    ended: list[tuple[float, float, float]] = []
+
+    def receive(timeout: float | None = None, recv: Any = pool.recv) -> Any:
+        nonlocal waited
+        asked = time.perf_counter()
+        try:
+            return recv(timeout)
+        finally:
+            waited += time.perf_counter() - asked
+
+    requests = [EpisodeRequest(i, options={"task_index": i % TASKS}, sampling_seed=i) for i in range(EPISODES)]
+    before = (time.perf_counter(), time.process_time(), waited)
     try:
-        started = time.perf_counter()
-        collector.collect(requests, lambda trajectory: ended.append((time.perf_counter() - started, trajectory)))
+        with patch.object(pool, "recv", receive):
+            collector.collect(requests, lambda _: ended.append((time.perf_counter(), time.process_time(), waited)))
     finally:
         collector.close()
-    counted = ended[: len(ended) * 9 // 10]
-    return counted[-1][0], [trajectory for _, trajectory in counted]
+    counted = EPISODES * 9 // 10
+    seconds, computed, waited = (now - then for now, then in zip(ended[counted - 1], before, strict=True))
+    return Steady(seconds, computed, waited, counted)
+
+
+def measure_slow_slot(generator: Generator, chat: ChatFormat, console: Console) -> None:
+    """Print what one slow slot costs: pairs of runs in turns, so that other load on the machine meets both."""
+    world: dict[str, Any] = {"num_tasks": TASKS, "max_turns": 10}
+    makers = [env_maker("textagent/ALFWorld-v0", wrappers=wrappers, **world) for wrappers in ((), (SlowSlot,))]
+    pairs = [[collect_steadily(make, generator, chat) for make in makers] for _ in range(PAIRS)]
+    title = f"{EPISODES} episodes in {SLOTS} slots, one of which takes {PAUSE} s per step; medians of {PAIRS} pairs"
+    table = Table(title=title, header_style="bold")
+    for column in ("slots", "episodes/s", "CPU ms per episode", "waiting for environments"):
+        table.add_column(column)
+    for name, runs in zip(("all quick", "one slow"), zip(*pairs, strict=True), strict=True):
+        table.add_row(
+            name,
+            f"{median(run.episodes / run.seconds for run in runs):.1f}",
+            f"{median(1_000 * run.computed / run.episodes for run in runs):.1f}",
+            f"{median(run.waited / run.seconds for run in runs):.1%}",
+        )
+    console.print(table)
+    ratios = [quick.busy_per_episode / slow.busy_per_episode for quick, slow in pairs]
+    console.print(
+        f"Throughput with one slow slot, computing and waiting alone: {median(ratios):.2f} times that of quick ones "
+        f"({min(ratios):.2f} to {max(ratios):.2f})."
+    )
 
 
 def collect(
@@ -185,14 +250,7 @@ def main() -> None:
                 rate = add_row(table, name, *collect(make, generator, chat, kind, patience=patience), basis)
                 basis = basis or rate
             console.print(table)
-        title = f"{8 * SLOTS} episodes in {SLOTS} slots, one of which takes {PAUSE} s per step"
-        table, basis = new_table(title, "slots"), None
-        world: dict[str, Any] = {"num_tasks": TASKS, "max_turns": 10}
-        for name, wrappers in (("all quick", ()), ("one slow", (SlowSlot,))):
-            make = env_maker("textagent/ALFWorld-v0", wrappers=wrappers, **world)
-            rate = add_row(table, name, *collect_steadily(make, generator, chat), basis)
-            basis = basis or rate
-        console.print(table)
+        measure_slow_slot(generator, chat, console)
 
 
 if __name__ == "__main__":
