@@ -319,7 +319,11 @@ def draw(config: Config, home: Path, file: Path) -> None:
     panels = {
         "episodes": {str(groups * GROUP_SIZE): replace(base, groups=groups) for groups in (2, 4, 8)},
         "turns per episode": {str(turns): replace(base, turns=turns) for turns in (4, 8, 16)},
-        "weights": {"0.2M": base, "3.5M": replace(base, hidden=256, layers=4)},
+        "weights": {
+            "0.2M": base,
+            "3.5M": replace(base, hidden=192, layers=6),
+            "50M": replace(base, hidden=512, layers=12, iterations=1),  # Of minutes: no warm-up matters.
+        },
     }
     costs: dict[Config, Iteration] = {}
     for case in dict.fromkeys(case for cases in panels.values() for case in cases.values()):
@@ -328,12 +332,17 @@ def draw(config: Config, home: Path, file: Path) -> None:
         costs[case] = run_ours(case, folder / "policy", folder / "out")[-1]
     figure, axes = plt.subplots(1, len(panels), figsize=(10, 3.2), layout="constrained")
     for panel, (name, cases) in zip(axes, panels.items(), strict=True):
+        seconds = np.array([costs[case].rollout + costs[case].update for case in cases.values()])
+        # Models differ too much for one axis of seconds.
+        unit, label = (seconds, "share of an iteration") if name == "weights" else (1.0, "CPU seconds of an iteration")
         bottom = np.zeros(len(cases))
         for part in ("generation", "environment", "update"):
-            heights = [getattr(costs[case], part) for case in cases.values()]
-            panel.bar(list(cases), heights, bottom=bottom, label=part)
+            heights = np.array([getattr(costs[case], part) for case in cases.values()]) / unit
+            bars = panel.bar(list(cases), heights, bottom=bottom, label=part)
             bottom += heights
-        panel.set(xlabel=name, ylabel="CPU seconds of an iteration")
+        panel.bar_label(bars, [f"{each:.3g} s" for each in seconds])
+        panel.margins(y=0.12)
+        panel.set(xlabel=name, ylabel=label)
     axes[0].legend()
     figure.savefig(file)
     plt.close(figure)

@@ -68,7 +68,9 @@ def test_the_costs_of_iterations_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(trainers, "make_policy", lambda *_: None)
     monkeypatch.setattr(trainers, "run_ours", lambda *_: [costs])
     trainers.main(trainers.Config(plot=tmp_path / "costs.svg"))
-    assert "3.5M" in (tmp_path / "costs.svg").read_text(encoding="utf-8")
+    drawn = (tmp_path / "costs.svg").read_text(encoding="utf-8")
+    assert all(f"<!-- {text} -->" in drawn for text in ("0.2M", "3.5M", "50M", "generation", "environment", "update"))
+    assert drawn.count("<!-- 5 s -->") == 9  # An iteration of each of three cases, in three panels.
 
 
 def test_trainers_do_equal_work(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
