@@ -97,9 +97,13 @@ class Slow(gymnasium.Wrapper[str, str, str, str]):
 
 
 class SlowSlot(gymnasium.Wrapper[str, str, str, str]):
-    """A world whose first environment takes its time, whatever it plays."""
+    """A world whose first environment takes its time, whatever it plays.
+
+    Seconds are those of this process's CPU clock, so that a busy machine slows this environment as much as all else.
+    """
 
     made = itertools.count()
+    paused = True
 
     def __init__(self, env: gymnasium.Env[str, str]) -> None:
         super().__init__(env)
@@ -107,8 +111,9 @@ class SlowSlot(gymnasium.Wrapper[str, str, str, str]):
 
     def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
         """See `gymnasium.Env.step`."""
-        if self._slow:
-            time.sleep(PAUSE)
+        until = time.process_time() + PAUSE
+        while self._slow and SlowSlot.paused and time.process_time() < until:
+            time.sleep(0.01)
         return super().step(action)
 
 
@@ -120,27 +125,27 @@ class Steady:
         seconds: seconds.
         computed: CPU seconds of all threads, which other programs on the machine hardly move.
         waited: seconds in which nothing was generated, because no environment had answered.
-        episodes: number of episodes.
+        turns: number of their turns.
     """
 
     seconds: float
     computed: float
     waited: float
-    episodes: int
+    turns: int
 
     @property
-    def busy_per_episode(self) -> float:
-        """Seconds per episode on a machine that does nothing else: computing, then waiting."""
-        return (self.computed + self.waited) / self.episodes
+    def needed(self) -> float:
+        """Seconds per turn on a machine that does nothing else: computing, then waiting."""
+        return (self.computed + self.waited) / self.turns
 
 
 def collect_steadily(make: Any, backend: Generator, chat: ChatFormat) -> Steady:
-    """Play in threads; the last tenth of the episodes, in which slots run empty, is not counted."""
-    SlowSlot.made = itertools.count()
+    """Play episodes of 5 to 15 turns in threads; the last ones, in which slots run empty, are not counted."""
+    SlowSlot.made, SlowSlot.paused = itertools.count(), True
     pool = make_pool(make, SLOTS, "thread")
     collector = Collector(pool, backend, chat)
-    waited = 0.0
-    ended: list[tuple[float, float, float]] = []
+    waited, turns, ended = 0.0, 0, 0
+    counted: list[Steady] = []
 
     def receive(timeout: float | None = None, recv: Any = pool.recv) -> Any:
         nonlocal waited
@@ -150,39 +155,48 @@ def collect_steadily(make: Any, backend: Generator, chat: ChatFormat) -> Steady:
         finally:
             waited += time.perf_counter() - asked
 
-    requests = [EpisodeRequest(i, options={"task_index": i % TASKS}, sampling_seed=i) for i in range(EPISODES)]
-    before = (time.perf_counter(), time.process_time(), waited)
+    def count(trajectory: Trajectory) -> None:
+        nonlocal turns, ended
+        turns, ended = turns + len(trajectory.turns), ended + 1
+        if ended == EPISODES - SLOTS:
+            counted.append(Steady(time.perf_counter() - began, time.process_time() - computed, waited, turns))
+            SlowSlot.paused = False  # The rest is not measured.
+
+    requests = [
+        EpisodeRequest(i, options={"task_index": i % TASKS, "max_turns": 5 + i % 11}, sampling_seed=i)
+        for i in range(EPISODES)
+    ]
+    began, computed = time.perf_counter(), time.process_time()
     try:
         with patch.object(pool, "recv", receive):
-            collector.collect(requests, lambda _: ended.append((time.perf_counter(), time.process_time(), waited)))
+            collector.collect(requests, count)
     finally:
         collector.close()
-    counted = EPISODES * 9 // 10
-    seconds, computed, waited = (now - then for now, then in zip(ended[counted - 1], before, strict=True))
-    return Steady(seconds, computed, waited, counted)
+    return counted[0]
 
 
 def measure_slow_slot(generator: Generator, chat: ChatFormat, console: Console) -> None:
     """Print what one slow slot costs: pairs of runs in turns, so that other load on the machine meets both."""
-    world: dict[str, Any] = {"num_tasks": TASKS, "max_turns": 10}
+    torch.set_num_threads(1)  # So that the CPU clock runs no faster than others.
+    world: dict[str, Any] = {"num_tasks": TASKS, "max_turns": 15}
     makers = [env_maker("textagent/ALFWorld-v0", wrappers=wrappers, **world) for wrappers in ((), (SlowSlot,))]
     pairs = [[collect_steadily(make, generator, chat) for make in makers] for _ in range(PAIRS)]
     title = f"{EPISODES} episodes in {SLOTS} slots, one of which takes {PAUSE} s per step; medians of {PAIRS} pairs"
     table = Table(title=title, header_style="bold")
-    for column in ("slots", "episodes/s", "CPU ms per episode", "waiting for environments"):
+    for column in ("slots", "turns/s", "CPU ms per turn", "waiting for environments"):
         table.add_column(column)
     for name, runs in zip(("all quick", "one slow"), zip(*pairs, strict=True), strict=True):
         table.add_row(
             name,
-            f"{median(run.episodes / run.seconds for run in runs):.1f}",
-            f"{median(1_000 * run.computed / run.episodes for run in runs):.1f}",
+            f"{median(run.turns / run.seconds for run in runs):.1f}",
+            f"{median(1_000 * run.computed / run.turns for run in runs):.2f}",
             f"{median(run.waited / run.seconds for run in runs):.1%}",
         )
     console.print(table)
-    ratios = [quick.busy_per_episode / slow.busy_per_episode for quick, slow in pairs]
+    ratios = [quick.needed / slow.needed for quick, slow in pairs]
     console.print(
-        f"Throughput with one slow slot, computing and waiting alone: {median(ratios):.2f} times that of quick ones "
-        f"({min(ratios):.2f} to {max(ratios):.2f})."
+        f"Throughput with one slow slot, computing and waiting alone: {median(ratios):.3f} times that of quick ones "
+        f"({min(ratios):.3f} to {max(ratios):.3f})."
     )
 
 
