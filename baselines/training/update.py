@@ -79,7 +79,7 @@ class Learner:
 
 @dataclass(frozen=True, slots=True)
 class _Everyone:
-    """The episodes of all processes, in their order.
+    """The episodes of all processes, in the order of their groups.
 
     Attributes:
         rollouts: the episodes.
@@ -218,7 +218,7 @@ def _values(
 
 
 def _share(trajectories: Sequence[Trajectory], rollouts: Rollouts, smallest_group: int) -> _Everyone:
-    """The episodes of all processes, without groups that are too small."""
+    """The episodes of all processes in the order of their groups, without groups that are too small."""
     tokens = np.array([t.sampled for t in trajectories], dtype=np.int64)
     parts: list[tuple[Rollouts, Counts]] = gather_object([(rollouts, tokens)])
     rollouts = join([part for part, _ in parts])
@@ -226,7 +226,9 @@ def _share(trajectories: Sequence[Trajectory], rollouts: Rollouts, smallest_grou
     place = np.concatenate([np.arange(len(counts)) for _, counts in parts])
     tokens = np.concatenate([counts for _, counts in parts])
     sizes = dict(zip(*np.unique(rollouts.groups, return_counts=True), strict=True))
-    kept = np.array([i for i, group in enumerate(rollouts.groups) if sizes[group] >= smallest_group], dtype=np.int64)
+    # A process that plays again what had no advantage has groups that lie after those of the next process.
+    ordered = np.argsort(rollouts.groups, kind="stable")
+    kept = np.array([i for i in ordered if sizes[rollouts.groups[i]] >= smallest_group], dtype=np.int64)
     return _Everyone(rollouts.select(kept), tokens[kept], process[kept], place[kept])
 
 

@@ -57,9 +57,9 @@ def check_zero(accelerator: Accelerator) -> None:
 def keep_loading_whole(accelerator: Accelerator) -> None:
     """Let `transformers` load weights as without DeepSpeed; for stage 3 it would divide them before they are copied."""
     if uses_zero(accelerator):
-        from transformers.integrations import unset_hf_deepspeed_config
+        from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
-        unset_hf_deepspeed_config()
+        unset_hf_deepspeed_config()  # type: ignore[no-untyped-call]
 
 
 def prepare_engine(

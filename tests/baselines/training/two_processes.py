@@ -25,6 +25,8 @@ import gymnasium  # noqa: E402
 import lights  # noqa: E402
 
 from baselines import gigpo, grpo, ppo, vineppo  # noqa: E402
+from baselines.credit.losses import DivergedError, Losses  # noqa: E402
+from baselines.credit.method import Forward  # noqa: E402
 from baselines.rollout.trajectory import Trajectory, Turn  # noqa: E402
 from baselines.settings.config import PolicyConfig  # noqa: E402
 from baselines.training import trainer  # noqa: E402
@@ -68,6 +70,28 @@ def update(basis: grpo.Config) -> None:
             {"metrics": metrics, "weights": weights, "divided": divided},
             basis.out.parent / f"{aggregation}-{process}.pt",
         )
+
+
+def diverge(basis: grpo.Config) -> None:
+    """Write what an update does whose loss is finite and whose gradient is not."""
+    config = replace(basis, out=basis.out.parent / "diverged")
+    method = grpo.method(config)
+
+    def loss(forward: Forward) -> Losses:
+        losses = method.loss(forward)
+        return replace(losses, policy=losses.policy + (forward.log_probs * 0).sqrt())
+
+    run = trainer._Run(config, replace(method, loss=loss))
+    before = {name: weight.clone() for name, weight in run.acting_policy().state_dict().items()}
+    try:
+        trainer.update(run.learner, run.method, config, trajectories("token"), seed=0)
+        error = ""
+    except DivergedError as diverged:
+        error = str(diverged)
+    after = run.acting_policy().state_dict()
+    unchanged = all(torch.equal(before[name], weight) for name, weight in after.items())
+    outcome = {"error": error, "unchanged": unchanged}
+    torch.save(outcome, basis.out.parent / f"diverged-{run.accelerator.process_index}.pt")
 
 
 def divide(file: str) -> None:
@@ -115,7 +139,10 @@ def main(policy: Path, out: Path, *, divided: bool) -> None:
     if divided:  # What is divided is one model, of methods without a critic.
         for iterations in (1, 2):
             grpo.run(replace(basis, out=out / "resumed", iterations=iterations))
+        grpo.run(replace(basis, out=out / "begun"))
+        diverge(basis)
         return
+    grpo.run(replace(basis, out=out / "begun", iterations=1))
     grpo.run(replace(basis, out=out / "resampled", kl=0.0, resample=1, iterations=1))
     curricula = {
         "horizon": (1, 3),
