@@ -272,7 +272,8 @@ class _Run:
         self.folder = config.out
         check_trackers(config.trackers)
         self.accelerator = Accelerator(
-            mixed_precision=_MIXED[config.precision],
+            # Of DeepSpeed it would ask for weights in bfloat16; its engine is told what to multiply in.
+            mixed_precision="no" if zero.is_launched() else _MIXED[config.precision],
             log_with=list(config.trackers) or None,
             project_dir=str(config.out),
         )

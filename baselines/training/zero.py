@@ -11,6 +11,7 @@ update if the norm of the gradient is not finite.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,11 @@ from baselines.settings.config import TrainerConfig
 from textagent_gym.errors import InvalidOptionError
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")  # As Adam names them, per weight.
+
+
+def is_launched() -> bool:
+    """Whether `accelerate launch` has been told to use DeepSpeed, asked before there is an `Accelerator`."""
+    return os.environ.get("ACCELERATE_USE_DEEPSPEED", "false").lower() == "true"
 
 
 def uses_zero(accelerator: Accelerator) -> bool:
