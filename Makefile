@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 VLLM := .venv-vllm
 INSTALLED := $(VENV)/.installed
+DEEPSPEED := $(VENV)/deepspeed
 
 .PHONY: demo test slow vllm lint types unit docs benchmark install clean
 
@@ -22,7 +23,7 @@ types: $(INSTALLED)
 unit: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -m "not slow"
 
-slow: $(INSTALLED)  ## the tests that `make test` leaves out; CI runs both
+slow: $(INSTALLED) $(DEEPSPEED)  ## the tests that `make test` leaves out; CI runs both
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -m slow
 
 vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environment of their own
@@ -48,6 +49,14 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --target $(VENV)/fast-downward "up-fast-downward==1.0.0"
 	@command -v java >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || bash -e .ci/java
 	@touch $@
+
+# DeepSpeed lies apart: accelerate would import it, which takes seconds, whenever it is imported itself. Its package is
+# built on the spot, which needs torch and a `wheel` of that time.
+$(DEEPSPEED): $(INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check --target $(DEEPSPEED).new "wheel==0.43.0"
+	DS_BUILD_OPS=0 PYTHONPATH=$(DEEPSPEED).new $(BIN)/pip install --quiet --disable-pip-version-check \
+	  --no-build-isolation --no-deps --target $(DEEPSPEED).new "deepspeed==0.19.8" einops hjson msgpack ninja py-cpuinfo
+	mv $(DEEPSPEED).new $@
 
 # vLLM for a CPU. The index has CUDA builds of torch's companions only, which cannot be loaded beside torch's CPU build.
 $(VLLM)/.installed: pyproject.toml

@@ -296,8 +296,9 @@ class Collector:
                 raise
             return self._slots[cause.slot], str(error)
         reason = received.info.get("broken")
-        if not reason and not math.isfinite(received.reward):
-            reason = f"the reward is {received.reward}"
+        for name, number in (("reward", received.reward), ("score", received.info.get("score"))):
+            if not reason and number is not None and not math.isfinite(number):
+                reason = f"the {name} is {number}"
         return self._slots[received.slot], str(reason) if reason else received
 
     def _give_up(self, run: _Run) -> None:

@@ -1,4 +1,4 @@
-"""Weights that are divided among processes (FSDP2), and those who need them whole.
+"""Weights that are divided among processes (FSDP2, DeepSpeed), and those who need them whole.
 
     policy, divided    updates        every process computes the same number of passes
     actor, whole       everything else that reads the policy: the generator, log-probabilities before the update, saving
@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_map
 
 from baselines.credit.method import Method
 from baselines.settings.config import TrainerConfig
+from baselines.training import zero
 from textagent_gym.errors import InvalidOptionError
 
 
@@ -27,24 +28,42 @@ def check_distribution(accelerator: Accelerator, config: TrainerConfig, method: 
     """Refuse what cannot be learned by processes of this kind.
 
     Raises:
-        InvalidOptionError: the processes are those of DeepSpeed or of FSDP1, or weights are divided that must not be.
+        InvalidOptionError: the processes are of an unknown kind or those of FSDP1, or something is divided that must
+            not be.
     """
     kind = accelerator.distributed_type
     fsdp1 = kind == DistributedType.FSDP and not accelerator.is_fsdp2
-    if kind not in (DistributedType.NO, DistributedType.FSDP, *_WHOLE) or fsdp1:
+    if kind not in (DistributedType.NO, DistributedType.FSDP, DistributedType.DEEPSPEED, *_WHOLE) or fsdp1:
         name = "FSDP with fsdp_version=1" if fsdp1 else kind.value
         raise InvalidOptionError(
             f"distributed_type={name} is not supported; FSDP with fsdp_version=2 divides the same "
             "(accelerate launch --config_file baselines/accelerate/fsdp_zero3.yaml)"
         )
-    if accelerator.is_fsdp2 and method.critic is not None:
+    if kind == DistributedType.DEEPSPEED:
+        zero.check_zero(accelerator)
+    if not divides(accelerator):
+        return
+    if method.critic is not None:
         raise InvalidOptionError(
-            "distributed_type=FSDP divides one model, and this method learns a critic too: use DDP"
+            f"distributed_type={kind.value} divides one model, and this method learns a critic too: use DDP"
         )
-    if accelerator.is_fsdp2 and config.staleness:
+    if config.staleness:
         raise InvalidOptionError("staleness=1: the policy that plays ahead would need its weights whole: use DDP")
-    if accelerator.is_fsdp2 and config.lora_rank:
-        raise InvalidOptionError(f"lora_rank={config.lora_rank}: FSDP would divide what adapters leave small: use DDP")
+    if config.lora_rank:
+        raise InvalidOptionError(
+            f"lora_rank={config.lora_rank}: distributed_type={kind.value} would divide what adapters leave small: "
+            "use DDP"
+        )
+
+
+def divides(accelerator: Accelerator) -> bool:
+    """Whether the processes divide anything but the episodes; then all of them make the same number of passes."""
+    return bool(accelerator.is_fsdp2) or zero.uses_zero(accelerator)
+
+
+def divides_weights(accelerator: Accelerator) -> bool:
+    """Whether no process holds the weights that it learns whole."""
+    return bool(accelerator.is_fsdp2) or zero.zero_stage(accelerator) == 3
 
 
 _WHOLE = (DistributedType.MULTI_CPU, DistributedType.MULTI_GPU, DistributedType.MULTI_XPU, DistributedType.MULTI_NPU)
@@ -53,15 +72,16 @@ _WHOLE = (DistributedType.MULTI_CPU, DistributedType.MULTI_GPU, DistributedType.
 
 def make_whole_copy(accelerator: Accelerator, policy: Any) -> Any | None:
     """A copy of the policy, made before its weights are divided; `None` if they will not be."""
-    return copy.deepcopy(policy).to(accelerator.device).eval() if accelerator.is_fsdp2 else None
+    return copy.deepcopy(policy).to(accelerator.device).eval() if divides_weights(accelerator) else None
 
 
 @torch.no_grad()
-def gather_weights(policy: Any, whole_copy: Any) -> None:
+def gather_weights(accelerator: Accelerator, policy: Any, whole_copy: Any) -> None:
     """Give the copy the weights of the policy, one tensor after the other; all processes call it."""
+    gather = zero.whole_weight if zero.uses_zero(accelerator) else whole
     targets = dict(whole_copy.named_parameters())
-    for name, weight in policy.named_parameters():
-        targets[name].copy_(whole(weight))
+    for name, weight in accelerator.unwrap_model(policy).named_parameters():
+        targets[name].copy_(gather(weight))
 
 
 def whole_state(optimizer: Any) -> dict[str, Any]:

@@ -60,6 +60,7 @@ from baselines.settings.run_folder import (
     logged_iterations,
 )
 from baselines.settings.run_page import write_page
+from baselines.training import zero
 from baselines.training.allocator import keep_freed_memory
 from baselines.training.capabilities import check_environments, infos_of
 from baselines.training.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
@@ -76,6 +77,7 @@ from baselines.training.run_log import (
 )
 from baselines.training.sharding import (
     check_distribution,
+    divides,
     gather_weights,
     load_whole_state,
     make_whole_copy,
@@ -270,11 +272,13 @@ class _Run:
         self.folder = config.out
         check_trackers(config.trackers)
         self.accelerator = Accelerator(
-            mixed_precision=_MIXED[config.precision],
+            # Of DeepSpeed it would ask for weights in bfloat16; its engine is told what to multiply in.
+            mixed_precision="no" if zero.is_launched() else _MIXED[config.precision],
             log_with=list(config.trackers) or None,
             project_dir=str(config.out),
         )
         check_distribution(self.accelerator, config, method)
+        zero.keep_loading_whole(self.accelerator)
         if config.staleness and method.resample and self.accelerator.num_processes > 1:
             raise InvalidOptionError(
                 f"staleness=1 with resample={method.resample} needs a single process: several would have to agree on "
@@ -327,7 +331,7 @@ class _Run:
         """The policy as it is now, to be read by this process alone; all processes call it."""
         self.learner.policy.eval()
         if self.learner.whole_copy is not None:
-            gather_weights(self.learner.policy, self.learner.whole_copy)
+            gather_weights(self.accelerator, self.learner.policy, self.learner.whole_copy)
         return self.learner.actor
 
     def close(self) -> None:
@@ -360,7 +364,7 @@ class _Run:
         """Write everything that is needed to resume."""
         learner = self.learner
         self.acting_policy()
-        optimizer = whole_state(learner.optimizer)
+        optimizer = zero.whole_state(learner.policy) if learner.zero else whole_state(learner.optimizer)
         if self.accelerator.is_main_process:
             critic = None if learner.critic is None else self.accelerator.unwrap_model(learner.critic)
             save_checkpoint(
@@ -443,7 +447,11 @@ class _Run:
             groups.append({"params": list(critic.parameters()), "lr": method.critic.learning_rate})
         inner = torch.optim.AdamW(groups, lr=config.learning_rate, weight_decay=0.0)
         whole_copy = make_whole_copy(self.accelerator, policy)
-        policy, optimizer = self.accelerator.prepare(policy, inner)
+        optimizer: Any = inner
+        if zero.uses_zero(self.accelerator):
+            policy = zero.prepare_engine(self.accelerator, policy, inner, config)
+        else:
+            policy, optimizer = self.accelerator.prepare(policy, inner)
         critic = None if critic is None else self.accelerator.prepare(critic)
         schedule = LinearLR(inner, 1 / (config.warmup + 1), total_iters=config.warmup)
         reference: Any = None
@@ -452,11 +460,14 @@ class _Run:
                 reference = WithoutAdapters(self.accelerator.unwrap_model(policy))
             else:
                 reference, _ = load_policy(config.model)
-                if not self.accelerator.is_fsdp2:  # It is not divided: every process reads it by itself.
+                if not divides(self.accelerator):  # It is not divided: every process reads it by itself.
                     reference = self.accelerator.prepare_model(reference, evaluation_mode=True)
                 reference = reference.to(self.accelerator.device).eval()
         if checkpoint is not None:
-            load_whole_state(optimizer, checkpoint.optimizer)
+            if zero.uses_zero(self.accelerator):
+                zero.load_whole_state(policy, checkpoint.optimizer)
+            else:
+                load_whole_state(optimizer, checkpoint.optimizer)
             schedule.load_state_dict(checkpoint.schedule)
         return Learner(self.accelerator, policy, optimizer, schedule, critic, reference, whole_copy)
 

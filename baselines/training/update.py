@@ -30,10 +30,11 @@ from baselines.credit.rollouts import Array, Counts, Rollouts, join, rollouts_of
 from baselines.policy.microbatches import pack
 from baselines.rollout.trajectory import Batch, Row, Trajectory, collate, idle_batch, rows_of
 from baselines.settings.config import TrainerConfig
+from baselines.training import zero
 from baselines.training.critic import estimates, read_values
 from baselines.training.openings import Opened, read_openings
 from baselines.training.scoring import batch_log_probs, read_log_probs, sampling_log_probs
-from baselines.training.sharding import whole
+from baselines.training.sharding import divides, whole
 
 _DIFFERENCE = "log_prob_difference"  # How the metrics name the distance between the generator and the trainer.
 _NO_ADVANTAGE = 1e-8
@@ -70,10 +71,15 @@ class Learner:
         """The policy as one process can read it alone: itself, or its copy with whole weights."""
         return self.accelerator.unwrap_model(self.policy) if self.whole_copy is None else self.whole_copy
 
+    @property
+    def zero(self) -> bool:
+        """Whether the policy is an engine of DeepSpeed, which has the optimizer in it."""
+        return zero.uses_zero(self.accelerator)
+
 
 @dataclass(frozen=True, slots=True)
 class _Everyone:
-    """The episodes of all processes, in their order.
+    """The episodes of all processes, in the order of their groups.
 
     Attributes:
         rollouts: the episodes.
@@ -212,7 +218,7 @@ def _values(
 
 
 def _share(trajectories: Sequence[Trajectory], rollouts: Rollouts, smallest_group: int) -> _Everyone:
-    """The episodes of all processes, without groups that are too small."""
+    """The episodes of all processes in the order of their groups, without groups that are too small."""
     tokens = np.array([t.sampled for t in trajectories], dtype=np.int64)
     parts: list[tuple[Rollouts, Counts]] = gather_object([(rollouts, tokens)])
     rollouts = join([part for part, _ in parts])
@@ -220,7 +226,9 @@ def _share(trajectories: Sequence[Trajectory], rollouts: Rollouts, smallest_grou
     place = np.concatenate([np.arange(len(counts)) for _, counts in parts])
     tokens = np.concatenate([counts for _, counts in parts])
     sizes = dict(zip(*np.unique(rollouts.groups, return_counts=True), strict=True))
-    kept = np.array([i for i, group in enumerate(rollouts.groups) if sizes[group] >= smallest_group], dtype=np.int64)
+    # A process that plays again what had no advantage has groups that lie after those of the next process.
+    ordered = np.argsort(rollouts.groups, kind="stable")
+    kept = np.array([i for i in ordered if sizes[rollouts.groups[i]] >= smallest_group], dtype=np.int64)
     return _Everyone(rollouts.select(kept), tokens[kept], process[kept], place[kept])
 
 
@@ -234,7 +242,7 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     my_rows = rows_of([lesson.trajectories[everyone.place[i]] for i in mine])
     # A critic reads the rows of the same microbatches as a whole, and divided weights are gathered by all processes in
     # each pass, of which some processes would have one more.
-    sharing = [] if learner.critic is not None or accelerator.is_fsdp2 else my_rows
+    sharing = [] if learner.critic is not None or divides(accelerator) else my_rows
     with torch.set_grad_enabled(not lesson.only_critic), accelerator.no_sync(learner.policy):
         openings = read_openings(learner.policy, sharing, config.microbatch, accelerator.device)
     unread = [len(row.ids) - openings.length(row) for row in my_rows]
@@ -250,10 +258,11 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
         batch = (collate(rows, method.level) if rows else idle_batch()).to(accelerator.device)
         episodes = [mine[row.episode] for row in rows]
         with ExitStack() as unsynchronised:
-            if number + 1 < passes:
+            last = number + 1 == passes
+            if not last and not learner.zero:
                 for model in models:
                     unsynchronised.enter_context(accelerator.no_sync(model))
-            opened = openings.before(rows, len(batch.ids), last=number + 1 == passes)
+            opened = openings.before(rows, len(batch.ids), last=last)
             forward = _forward(lesson, batch, rows, episodes, opened)
             losses = method.loss(forward)
             share = float(forward.mask.sum()) / tokens if config.aggregation == "token" else len(rows) / len(counted)
@@ -265,7 +274,11 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
             critic = None if losses.critic is None else (losses.critic * forward.step_mask).sum() / steps
             learned = [loss for loss in (None if lesson.only_critic else policy, critic) if loss is not None]
             # Gradients are averaged over the processes, and each has divided by the tokens of all of them.
-            accelerator.backward(sum(learned) * accelerator.num_processes)
+            total = sum(learned) * accelerator.num_processes
+            if learner.zero:
+                zero.backward(learner.policy, total, last=last)
+            else:
+                accelerator.backward(total)
         distance = ((forward.log_probs.detach() - forward.sampling_log_probs) * forward.mask).abs()
         largest = max(largest, float(distance.max()))
         measured = {
@@ -282,18 +295,32 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     metrics = {name: float(total) for name, total in zip(sums, totals, strict=True)}
     metrics["padding"] = 1 - metrics.pop("read") / metrics.pop("computed")
     metrics[f"{_DIFFERENCE}_max"] = max(part for _, part in parts)
-    # Each model by itself: a critic that is far off must not shorten the policy's step.
-    for name, model in (("gradient_norm", learner.policy), ("critic_gradient_norm", learner.critic)):
-        if model is not None:
-            metrics[name] = float(whole(accelerator.clip_grad_norm_(model.parameters(), config.max_gradient)))
+    if learner.zero:
+        _check_finite(metrics)
+        metrics["gradient_norm"] = zero.step(learner.policy)
+        _check_finite(metrics)
+    else:
+        # Each model by itself: a critic that is far off must not shorten the policy's step.
+        for name, model in (("gradient_norm", learner.policy), ("critic_gradient_norm", learner.critic)):
+            if model is not None:
+                metrics[name] = float(whole(accelerator.clip_grad_norm_(model.parameters(), config.max_gradient)))
+        _check_finite(metrics)
+        learner.optimizer.step()
+        learner.optimizer.zero_grad()
+    learner.schedule.step()
+    return metrics
+
+
+def _check_finite(metrics: dict[str, float]) -> None:
+    """Stop before the weights are touched; every process has the same numbers, so all stop.
+
+    Raises:
+        DivergedError: a loss or a gradient is not a finite number.
+    """
     diverged = {name: metrics[name] for name in _MUST_BE_FINITE & metrics.keys() if not isfinite(metrics[name])}
-    if diverged:  # Every process has the same numbers, so all stop, and before the weights are touched.
+    if diverged:
         numbers = ", ".join(f"{name}={number}" for name, number in sorted(diverged.items()))
         raise DivergedError(f"{numbers}: the update was not made; {_ADVICE}")
-    learner.optimizer.step()
-    learner.schedule.step()
-    learner.optimizer.zero_grad()
-    return metrics
 
 
 def _forward(lesson: _Lesson, batch: Batch, rows: list[Row], episodes: list[int], opened: Opened | None) -> Forward:

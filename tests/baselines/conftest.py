@@ -9,6 +9,7 @@ import gymnasium
 import pytest
 import torch
 
+from baselines import sft
 from baselines.policy.models import make_tiny_policy
 from textagent_gym.evaluation import demonstrate
 
@@ -33,3 +34,11 @@ def tiny(tmp_path_factory: pytest.TempPathFactory, demos: Path) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     make_tiny_policy(folder, texts, hidden=32, layers=2, heads=2)
     return folder
+
+
+@pytest.fixture(scope="session")
+def talker(tiny: Path, demos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A policy that knows how to speak of switches, and not yet which one to press."""
+    out = tmp_path_factory.mktemp("talker") / "sft"
+    sft.run(sft.Config(model=str(tiny), demos=demos, out=out, epochs=8, batch_size=8, learning_rate=5e-3))
+    return out

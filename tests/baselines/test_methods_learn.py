@@ -13,7 +13,7 @@ import gymnasium
 import pytest
 import torch
 
-from baselines import gigpo, grpo, ppo, reinforce_pp, rloo, sft, vineppo
+from baselines import gigpo, grpo, ppo, reinforce_pp, rloo, vineppo
 from baselines.credit.advantages import GroupTooSmallError
 from baselines.policy.chat import chat_of
 from baselines.policy.models import load_policy
@@ -70,14 +70,6 @@ CASES = {
     "ppo per turn": Case(ppo, {"kl": 0.01}, alone=True),
     "ppo per token": Case(ppo, {"level": "token", "critic_warmup": 1}, alone=True),
 }
-
-
-@pytest.fixture(scope="module")
-def talker(tiny: Path, demos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A policy that knows how to speak of switches, and not yet which one to press."""
-    out = tmp_path_factory.mktemp("talker") / "sft"
-    sft.run(sft.Config(model=str(tiny), demos=demos, out=out, epochs=8, batch_size=8, learning_rate=5e-3))
-    return out
 
 
 def probability(policy: Path, action: str) -> float:

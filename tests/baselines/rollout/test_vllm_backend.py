@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from baselines import grpo, sft
 from baselines.policy.adapters import add_adapters
 from baselines.policy.models import load_policy
 from baselines.rollout import Completion, Prompt, make_generator
+from tests.baselines.runs import lines, start
 from textagent_gym.errors import MissingDependencyError
 
 SLOTS, TOKENS = 4, 6
@@ -199,6 +201,34 @@ def test_two_processes_play_the_episodes_that_one_would(policy: Path, tmp_path: 
         for name in ("return", "action_tokens", "turns", "episodes"):
             assert together[name] == alone[name]
         assert together["entropy_estimate"] == pytest.approx(alone["entropy_estimate"], abs=1e-4)
+
+
+AHEAD = """
+from baselines import grpo
+from tests.baselines.runs import small_run
+
+steps, act = [], lights.LightsEnv.step
+
+def step(self, action):
+    steps.append(action)
+    if len(steps) == 30:  # An iteration has 24 at most, so this one is played during an update.
+        raise LookupError("the world has a hole")
+    return act(self, action)
+
+lights.LightsEnv.step = step
+grpo.run(small_run(grpo.Config, Path(sys.argv[1]), Path(sys.argv[2]), iterations=3, staleness=1, generator="vllm"))
+"""
+
+
+@needs_vllm
+def test_an_error_while_episodes_are_played_ahead_ends_the_process_with_its_cause(policy: Path, tmp_path: Path) -> None:
+    process = start(AHEAD, policy, tmp_path / "run")
+    _, errors = process.communicate(timeout=400)
+    stop = lines(tmp_path / "run" / "log.jsonl")[-1]
+    assert process.returncode == 1, errors
+    assert "LookupError: the world has a hole" in errors
+    assert (stop["event"], stop["cause"]) == ("stop", "LookupError: the world has a hole")
+    assert (datetime.now(UTC) - datetime.fromisoformat(stop["time"])).total_seconds() < 60
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")

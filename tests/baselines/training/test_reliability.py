@@ -39,6 +39,9 @@ class FaultyLights(LightsEnv):
             elif self.fault == "nan":
                 observation, _, terminated, truncated, info = super().step(action)
                 return observation, math.nan, terminated, truncated, info
+            elif self.fault == "infinite score":
+                observation, reward, terminated, truncated, info = super().step(action)
+                return observation, reward, terminated, truncated, {**info, "score": math.inf}
             else:
                 observation, _, _, _, info = super().step(action)
                 return observation, 0.0, False, True, {**info, "broken": "the server is gone"}
@@ -86,6 +89,7 @@ def test_an_environment_that_raises_stops_the_run_and_loses_nothing(
         ("breaks", "the server is gone"),
         ("hangs", "no answer within 1 seconds"),
         ("nan", "the reward is nan"),
+        ("infinite score", "the score is inf"),
     ],
 )
 def test_an_episode_whose_world_breaks_hangs_or_pays_nan_is_played_again_and_its_cause_is_kept(

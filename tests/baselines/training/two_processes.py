@@ -1,6 +1,6 @@
 """What `test_processes.py` runs in one process and in two: an update with nothing to learn in one of them, and a run.
 
-python two_processes.py POLICY OUT [fsdp]
+python two_processes.py POLICY OUT [fsdp_zero3 | deepspeed_zero2 | deepspeed_zero3]
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import yaml
 from accelerate import PartialState
+from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 from accelerate.utils import DistributedType
+from accelerate.utils.launch import prepare_deepspeed_cmd_env, prepare_multi_gpu_env
 from torch.distributed.tensor import DTensor
 
 ROOT = Path(__file__).parents[3]
@@ -24,6 +25,8 @@ import gymnasium  # noqa: E402
 import lights  # noqa: E402
 
 from baselines import gigpo, grpo, ppo, vineppo  # noqa: E402
+from baselines.credit.losses import DivergedError, Losses  # noqa: E402
+from baselines.credit.method import Forward  # noqa: E402
 from baselines.rollout.trajectory import Trajectory, Turn  # noqa: E402
 from baselines.settings.config import PolicyConfig  # noqa: E402
 from baselines.training import trainer  # noqa: E402
@@ -60,22 +63,60 @@ def update(basis: grpo.Config) -> None:
         mine = everything[process * 10 // processes : (process + 1) * 10 // processes]
         metrics = trainer.update(run.learner, method, config, mine, seed=0)
         weights = run.acting_policy().state_dict()
-        divided = any(isinstance(weight, DTensor) for weight in run.learner.policy.parameters())
+        divided = any(
+            isinstance(weight, DTensor) or hasattr(weight, "ds_tensor") for weight in run.learner.policy.parameters()
+        )
         torch.save(
             {"metrics": metrics, "weights": weights, "divided": divided},
             basis.out.parent / f"{aggregation}-{process}.pt",
         )
 
 
-def divide_weights() -> None:
-    """FSDP2 as `fsdp_zero3.yaml` asks for it. Accelerate divides weights on GPUs only, so it is told that these are."""
-    settings = yaml.safe_load((ROOT / "baselines" / "accelerate" / "fsdp_zero3.yaml").read_text())["fsdp_config"]
-    os.environ.update({name.upper(): str(value) for name, value in settings.items()}, ACCELERATE_USE_FSDP="true")
+def diverge(basis: grpo.Config) -> None:
+    """Write what an update does whose loss is finite and whose gradient is not."""
+    config = replace(basis, out=basis.out.parent / "diverged")
+    method = grpo.method(config)
+
+    def loss(forward: Forward) -> Losses:
+        losses = method.loss(forward)
+        return replace(losses, policy=losses.policy + (forward.log_probs * 0).sqrt())
+
+    run = trainer._Run(config, replace(method, loss=loss))
+    before = {name: weight.clone() for name, weight in run.acting_policy().state_dict().items()}
+    try:
+        trainer.update(run.learner, run.method, config, trajectories("token"), seed=0)
+        error = ""
+    except DivergedError as diverged:
+        error = str(diverged)
+    after = run.acting_policy().state_dict()
+    unchanged = all(torch.equal(before[name], weight) for name, weight in after.items())
+    outcome = {"error": error, "unchanged": unchanged}
+    torch.save(outcome, basis.out.parent / f"diverged-{run.accelerator.process_index}.pt")
+
+
+def divide(file: str) -> None:
+    """Divide among the processes what `accelerate launch` would with a file of `baselines/accelerate`.
+
+    Accelerate divides on GPUs only, so it is told that these are.
+    """
+    arguments = ["--config_file", str(ROOT / "baselines" / "accelerate" / f"{file}.yaml"), "--num_processes", "2"]
+    asked, *_ = _validate_launch_command(launch_command_parser().parse_args([*arguments, __file__]))
+    if asked.use_deepspeed:
+        asked.deepspeed_fields_from_accelerate_config = ""  # As `accelerate launch` begins.
+        import deepspeed
+
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # It would be compiled for a minute.
+        kind, (_, variables) = DistributedType.DEEPSPEED, prepare_deepspeed_cmd_env(asked)
+    else:
+        kind, variables = DistributedType.MULTI_GPU, prepare_multi_gpu_env(asked)
+    divided = ("FSDP_", "ACCELERATE_USE_FSDP", "ACCELERATE_DEEPSPEED_", "ACCELERATE_USE_DEEPSPEED")
+    os.environ.update({name: value for name, value in variables.items() if name.startswith(divided)})
     PartialState(cpu=True)
-    PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
+    os.environ["ACCELERATE_USE_CPU"] = "false"
+    PartialState._shared_state["distributed_type"] = kind
 
 
-def main(policy: Path, out: Path, fsdp: bool) -> None:
+def main(policy: Path, out: Path, *, divided: bool) -> None:
     """Write the weights of each process after the update, and some runs."""
     basis = grpo.Config(
         model=str(policy),
@@ -95,10 +136,13 @@ def main(policy: Path, out: Path, fsdp: bool) -> None:
     )
     update(basis)
     grpo.run(basis)
-    if fsdp:  # What is divided is one model, of methods without a critic.
+    if divided:  # What is divided is one model, of methods without a critic.
         for iterations in (1, 2):
             grpo.run(replace(basis, out=out / "resumed", iterations=iterations))
+        grpo.run(replace(basis, out=out / "begun"))
+        diverge(basis)
         return
+    grpo.run(replace(basis, out=out / "begun", iterations=1))
     grpo.run(replace(basis, out=out / "resampled", kl=0.0, resample=1, iterations=1))
     curricula = {
         "horizon": (1, 3),
@@ -115,6 +159,6 @@ def main(policy: Path, out: Path, fsdp: bool) -> None:
 
 
 if __name__ == "__main__":
-    if "fsdp" in sys.argv:
-        divide_weights()
-    main(Path(sys.argv[1]), Path(sys.argv[2]), "fsdp" in sys.argv)
+    for file in sys.argv[3:]:
+        divide(file)
+    main(Path(sys.argv[1]), Path(sys.argv[2]), divided=len(sys.argv) > 3)
