@@ -18,6 +18,7 @@ from textagent_gym.evaluation.results import IDENTITY, SUMMARY, records_of
 from textagent_gym.leaderboard import build
 from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.leaderboard.submissions import accept
+from textagent_gym.leaderboard.trust import note_trust
 
 
 @pytest.fixture
@@ -118,6 +119,22 @@ def test_what_a_maintainer_has_proven_is_shown(sent: Path, results: Path, tmp_pa
         "admissible-random": ("replayed",),
     }
     assert (tmp_path / "site" / "index.html").read_text().count('class="trust">re-run<') == 1
+
+
+def test_a_challenge_says_how_many_its_submitter_has_had(sent: Path, tmp_path: Path) -> None:
+    entry = accept(sent, tmp_path / "results")
+    note_trust(tmp_path / "results", entry.digest, ("replayed", "challenge"))
+    (shown,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert shown.notes == (
+        "There is no ledger of draws (draws.json): how many challenges the submitter has had is not known.",
+    )
+    assert "There is no ledger of draws" in (tmp_path / "site" / "results" / f"{shown.slug}.html").read_text()
+    sampling = {"temperature": 1.0, "max_action_tokens": 24}
+    commitment = {"policy": "0" * 64, "suite": "alfworld-quick-v1", "format": "textagent-gym challenge 2", **sampling}
+    line = {"submitter": "Ada", "commitment": commitment, "seed": "0" * 32}
+    (tmp_path / "results" / "draws.json").write_text(json.dumps([line]))
+    (shown,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert shown.notes == ("The ledger of draws (draws.json) does not hold this challenge.",)
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"0": ["certain"]}', '{"0": 3}'])

@@ -56,7 +56,7 @@ DENSITIES = ("sparse", 0.5, "dense")
 _MOMENT = 4  # Actions before a moment that is saved, and after it: milestones may have been reached.
 _TOLD = ("admissible_actions", "oracle_action")  # What `infos` asks for.
 _ROUNDING = 1e-9  # Sums of some hundred rewards differ by less.
-_SECONDS = 600.0  # Seconds for a process that plays the same episodes: a world may have to make its games.
+_SECONDS = 3600.0  # Seconds for a process that plays the same episodes: a busy machine may have to make its games.
 _HASH_SEEDS = ("1", "2")
 
 
