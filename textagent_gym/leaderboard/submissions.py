@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import Result, load_result
+from textagent_gym.evaluation.copies import folded
 from textagent_gym.evaluation.draws import DRAWS, described, read_draws
 from textagent_gym.evaluation.results import SUMMARY, files_of
 from textagent_gym.evaluation.trust import REPLAYED
@@ -86,4 +87,5 @@ def _check_own(result: Result, results: Path) -> None:
 
 
 def _actions(result: Result) -> list[tuple[str, ...]]:
-    return [episode.actions for episode in result.episodes]
+    """Every action, without what most worlds do not mind: case, and spaces."""
+    return [tuple(map(folded, episode.actions)) for episode in result.episodes]
