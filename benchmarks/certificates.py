@@ -49,6 +49,7 @@ Whether registered worlds keep what every world promises, as `textagent-gym cert
 `make certificates`; CI certifies some ids of each world again, and fails where the page says otherwise.
 
 """
+_NOT_YET = "not checked yet"
 _MARKS = {KEPT: "kept", BROKEN: "**broken**"}
 
 
@@ -104,6 +105,8 @@ def page(rows: dict[str, Row]) -> str:
             reasons.setdefault(reason, []).append(f"`{id}`")
     described = [" ".join(text.split()) for text in promises]
     listed = [f"- {reason}: {', '.join(ids)}" for reason, ids in sorted(reasons.items())]
+    if missing := [f"`{id}`" for id in KNOWN if id not in rows]:
+        listed.append(f"- {_NOT_YET}: {', '.join(missing)}")
     return _HEAD + "\n\n".join("\n".join(part) for part in (described, table, listed) if part) + "\n"
 
 
@@ -115,7 +118,7 @@ def read_page(path: Path) -> dict[str, Row]:
     for line in text.splitlines():
         if row := re.fullmatch(r"\| `([^`]+)` \| (.*) \|", line):
             cells[row[1]] = tuple(row[2].split(" | "))
-        elif reason := re.fullmatch(r"- (.*?): ((?:`[^`]+`(?:, )?)+)", line):
+        elif reason := re.fullmatch(rf"- (?!{_NOT_YET}:)(.*?): ((?:`[^`]+`(?:, )?)+)", line):
             for id in re.findall(r"`([^`]+)`", reason[2]):
                 reasons.setdefault(id, []).append(reason[1])
     return {id: Row(id, cells.get(id, ()), tuple(reasons.get(id, ()))) for id in {*cells, *reasons}}
