@@ -15,7 +15,8 @@ from tests.evaluation.results import SUITE, read, summarize_again, write
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.learning import LEARNING
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, records_of
-from textagent_gym.leaderboard import build
+from textagent_gym.leaderboard import build, submissions
+from textagent_gym.leaderboard.entries import check_entry
 from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.leaderboard.submissions import accept
 from textagent_gym.leaderboard.trust import note_trust
@@ -135,6 +136,17 @@ def test_a_challenge_says_how_many_its_submitter_has_had(sent: Path, tmp_path: P
     (tmp_path / "results" / "draws.json").write_text(json.dumps([line]))
     (shown,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
     assert shown.notes == ("The ledger of draws (draws.json) does not hold this challenge.",)
+
+
+def test_a_challenge_that_the_ledger_does_not_hold_is_refused(
+    sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "draws.json").write_text("[]")
+    monkeypatch.setattr(submissions, "check_entry", lambda folder, seconds, **_: check_entry(folder, seconds))
+    with pytest.raises(InvalidOptionError, match="the ledger of draws has no challenge"):
+        accept(sent, tmp_path / "results", challenge=tmp_path / "challenge.json")
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["draws.json"]
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"0": ["certain"]}', '{"0": 3}'])
