@@ -12,7 +12,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
-from textagent_gym.errors import TextAgentError
+from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import Episode, episode_seed, play_until_whole
 from textagent_gym.evaluation.players import task_id
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, digest, line, packages_of, record
@@ -133,7 +133,10 @@ def replay(
     """
     if spec is None:
         spec, _ = spec_from_file(evaluation.spec)
-    env: gymnasium.Env[str, str] = gymnasium.make(spec)
+    try:
+        env: gymnasium.Env[str, str] = gymnasium.make(spec)
+    except (TypeError, AttributeError) as error:  # An argument of another type than the world or a wrapper takes.
+        raise InvalidOptionError(f"the environment of the file cannot be made: {error}") from error
     mismatches = [Mismatch(None, "", what) for what in _gaps(evaluation, env)]
     texts = not spec.nondeterministic
     claimed = evaluation.agent if evaluation.agent in (CHECKED_AGENTS if texts else UNREADING_AGENTS) else ""
@@ -193,7 +196,7 @@ def _wrong_task(env: gymnasium.Env[str, str], seed: int, expected: EpisodeRecord
     """What is wrong with the task or the seed of a record, in words; empty if nothing."""
     try:
         task = task_id(env, index)
-    except TextAgentError as error:
+    except Exception as error:  # noqa: BLE001 (of whatever a stranger's arguments make of a world)
         return f"it cannot be played: {error}"
     if expected.task != task:
         return f"task is {task!r}, and {expected.task!r} is recorded"
@@ -214,7 +217,7 @@ def _difference_of_broken(env: gymnasium.Env[str, str], expected: EpisodeRecord,
     try:
         agent = _Recorded(before, make_agent(claimed, env) if claimed else None, whole=False)
         episode = play_until_whole(env, agent, options={"task_index": index}, seed=expected.seed)
-    except (TextAgentError, gymnasium.error.Error) as error:
+    except Exception as error:  # noqa: BLE001 (of whatever a stranger's arguments make of a world)
         return f"it cannot be played: {error}"
     if episode.broken:
         return ""
@@ -256,7 +259,7 @@ def _difference(
     try:
         agent = _Recorded(expected.actions, make_agent(claimed, env) if claimed else None)
         episode = play_until_whole(env, agent, options={"task_index": index}, seed=expected.seed)
-    except (TextAgentError, gymnasium.error.Error) as error:
+    except Exception as error:  # noqa: BLE001 (of whatever a stranger's arguments make of a world)
         return f"it cannot be played: {error}"
     if episode.broken:
         return f"it could not be checked: {episode.broken}"
