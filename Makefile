@@ -6,7 +6,7 @@ VLLM := .venv-vllm
 INSTALLED := $(VENV)/.installed
 DEEPSPEED := $(VENV)/deepspeed
 
-.PHONY: demo test slow vllm lint types unit docs benchmark install clean
+.PHONY: demo test slow vllm lint types unit docs certificates benchmark install clean
 
 demo: $(INSTALLED)  ## train a tiny agent on TextWorld games and evaluate it; leaves a run folder
 	$(BIN)/python -m baselines.demo
@@ -31,6 +31,9 @@ vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environmen
 
 docs: $(INSTALLED)  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+certificates: $(INSTALLED)  ## certify every id and write the page; hours. `make slow` certifies some and compares
+	$(BIN)/python -m benchmarks.certificates
 
 benchmark: $(INSTALLED)  ## compare with the reference implementations in the same run
 	$(BIN)/python -m benchmarks

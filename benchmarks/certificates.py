@@ -1,7 +1,8 @@
 """Certify every id of the suite, and write docs/certificates.md: python -m benchmarks.certificates
 
-About a minute per id of TextWorld, whose games are made first. `--ids` names some of them; what the page says of others
-stays. `--out` names another file.
+Hours: ScienceWorld starts Java several times per id. `--ids` names some of them, and `--missing` leaves out those on
+the page; what it says of others stays. `--out` names another file. The test suite certifies some ids of each world
+again and compares them with the page.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from textagent_gym.errors import TextAgentError
@@ -26,72 +28,114 @@ HARDER = {
     "textagent/BabyAI-v0": {"objects": (4, 8), "solution_length": (2, 4)},
 }
 """Settings from easy to hard of worlds that have other knobs than axes."""
+AMOUNTS = {
+    "textagent/ScienceWorld-v0": (3, 1_000),
+    "textagent/ScienceWorld-": (1, 300),
+    "textagent/SWE": (3, 1_000),
+    "textagent/": (3, 10_000),
+}
+"""Tasks per check and random strings, by the beginning of an id: ScienceWorld and SWE take milliseconds per step."""
+NEEDS = {
+    "textagent/ALFWorld-official-v0": "the games of ALFWorld, which are downloaded",
+    "textagent/SWE-Gym-v0": "the rows of SWE-Gym/SWE-Gym, which are downloaded, and their images",
+    "textagent/SWE-bench-v0": "the rows of SWE-bench/SWE-bench_Verified, which are downloaded, and their images",
+}
+"""What some ids need that is not everywhere."""
+KNOWN = tuple(registration.id for registration in REGISTRATIONS)
 OUT = Path(__file__).parents[1] / "docs" / "certificates.md"
 _HEAD = """# Certificates
 
 Whether registered worlds keep what every world promises, as `textagent-gym certify ID` checks it. This page is made by
-`python -m benchmarks.certificates --ids ...`, for the ids in the table.
+`make certificates`; CI certifies some ids of each world again, and fails where the page says otherwise.
 
 """
+_NOT_YET = "not checked yet"
+_MARKS = {KEPT: "kept", BROKEN: "**broken**"}
 
 
-def certificate_of(id: str, tasks: int, strings: int) -> Certificate | str:
-    """The certificate of an id, or why there is none here."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the page says of an id.
+
+    Attributes:
+        id: id of the environment.
+        cells: number of tasks per check, number of random strings, and a mark per promise; none if it was not checked.
+        reasons: sentences about promises that are not kept, or why the id was not checked.
+    """
+
+    id: str
+    cells: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+def amounts_of(id: str) -> tuple[int, int]:
+    """Tasks per check, and random strings, with which an id is certified."""
+    return next(amounts for beginning, amounts in AMOUNTS.items() if id.startswith(beginning))
+
+
+def row_of(id: str) -> Row:
+    """Certify an id."""
+    tasks, strings = amounts_of(id)
     try:
-        return certify(id, tasks=tasks, strings=strings, harder=HARDER.get(id))
+        certificate = certify(id, tasks=tasks, strings=strings, harder=HARDER.get(id))
     except (TextAgentError, ImportError, OSError) as error:
-        return type(error).__name__  # Its message may name folders of this machine.
+        # The message may name folders of this machine.
+        return Row(id, (), (f"not checked, it needs {NEEDS.get(id, f'what is not here ({type(error).__name__})')}",))
+    return row_from(certificate, strings)
 
 
-def lines_of(id: str, certificate: Certificate | str) -> list[str]:
-    """Lines of the page about an id: its row of the table, and a line for each promise that is not kept."""
-    if isinstance(certificate, str):
-        return [f"- `{id}` was not checked: {certificate}"]
+def row_from(certificate: Certificate, strings: int) -> Row:
+    """The row of a certificate that was made with a number of random strings."""
     findings = certificate.findings
-    marks = ["kept" if f.status == KEPT else "**broken**" if f.status == BROKEN else "n/a" for f in findings]
-    reasons = [f"- `{id}`, {f.promise}: {f.status}, {f.what}" for f in findings if f.status != KEPT]
-    return [f"| `{id}` | {' | '.join(marks)} |", *reasons]
+    marks = [_MARKS.get(finding.status, "n/a") for finding in findings]
+    reasons = tuple(f"{f.promise}: {f.status}, {f.what}" for f in findings if f.status != KEPT)
+    return Row(certificate.env, (str(certificate.tasks), str(strings), *marks), reasons)
 
 
-def page(lines: dict[str, list[str]], how: str) -> str:
+def page(rows: dict[str, Row]) -> str:
     """The page in Markdown."""
-    numbers = " | ".join(str(number) for number in range(1, len(PROMISES) + 1))
-    head = [f"| id | {numbers} |", "| --- |" + " --- |" * len(PROMISES)]
-    written = [line for id in sorted(lines) for line in lines[id]]
-    rows = [line for line in written if line.startswith("|")]
-    reasons = [line for line in written if line.startswith("-")]
     promises = [f"{number}. {promise.__doc__}" for number, promise in enumerate(PROMISES, start=1)]
+    numbers = " | ".join(str(number) for number in range(1, len(PROMISES) + 1))
+    table = [f"| id | tasks per check | random strings | {numbers} |", "| --- |" + " --- |" * (len(PROMISES) + 2)]
+    reasons: dict[str, list[str]] = {}
+    for id, row in sorted(rows.items()):
+        if row.cells:
+            table.append(f"| `{id}` | {' | '.join(row.cells)} |")
+        for reason in row.reasons:
+            reasons.setdefault(reason, []).append(f"`{id}`")
     described = [" ".join(text.split()) for text in promises]
-    parts = ["\n".join(described), how, "\n".join([*head, *rows]), "\n".join(reasons)]
-    return _HEAD + "\n\n".join(part for part in parts if part) + "\n"
+    listed = [f"- {reason}: {', '.join(ids)}" for reason, ids in sorted(reasons.items())]
+    if missing := [f"`{id}`" for id in KNOWN if id not in rows]:
+        listed.append(f"- {_NOT_YET}: {', '.join(missing)}")
+    return _HEAD + "\n\n".join("\n".join(part) for part in (described, table, listed) if part) + "\n"
 
 
-def read_page(path: Path, how: str) -> dict[str, list[str]]:
-    """Lines of a page by their id; none if there is no page, or its checks were others."""
+def read_page(path: Path) -> dict[str, Row]:
+    """Rows of a page by their ids; none if there is no page."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    lines: dict[str, list[str]] = {}
-    for line in text.splitlines() if how in text else ():
-        about = re.match(r"(?:\||-) `([^`]+)`", line)
-        if about:
-            lines.setdefault(about[1], []).append(line)
-    return lines
+    cells: dict[str, tuple[str, ...]] = {}
+    reasons: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if row := re.fullmatch(r"\| `([^`]+)` \| (.*) \|", line):
+            cells[row[1]] = tuple(row[2].split(" | "))
+        elif reason := re.fullmatch(rf"- (?!{_NOT_YET}:)(.*?): ((?:`[^`]+`(?:, )?)+)", line):
+            for id in re.findall(r"`([^`]+)`", reason[2]):
+                reasons.setdefault(id, []).append(reason[1])
+    return {id: Row(id, cells.get(id, ()), tuple(reasons.get(id, ()))) for id in {*cells, *reasons}}
 
 
 def main() -> None:
     """Certify, and write the page after each id."""
-    known = [registration.id for registration in REGISTRATIONS]
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ids", nargs="+", default=known, choices=known, metavar="ID", help="ids to certify")
-    parser.add_argument("--tasks", type=int, default=3, help="tasks per check")
-    parser.add_argument("--strings", type=int, default=10_000, help="random strings")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ids", nargs="+", default=KNOWN, choices=KNOWN, metavar="ID", help="ids to certify")
+    parser.add_argument("--missing", action="store_true", help="certify only ids that the page has no row of")
     parser.add_argument("--out", type=Path, default=OUT, help="file of the page")
     chosen = parser.parse_args()
-    how = f"{chosen.tasks} tasks per check, {chosen.strings} random strings."
-    lines = {id: some for id, some in read_page(chosen.out, how).items() if id in known}
-    for id in chosen.ids:
+    rows = {id: row for id, row in read_page(chosen.out).items() if id in KNOWN}
+    for id in (id for id in chosen.ids if not (chosen.missing and id in rows)):
         started = time.perf_counter()
-        lines[id] = lines_of(id, certificate_of(id, chosen.tasks, chosen.strings))
-        chosen.out.write_text(page(lines, how), encoding="utf-8")
+        rows[id] = row_of(id)
+        chosen.out.write_text(page(rows), encoding="utf-8")
         print(f"{id}: {time.perf_counter() - started:.0f} s", flush=True)
 
 

@@ -29,7 +29,7 @@ from textagent_gym.evaluation.promises import (
     the_oracle_solves_every_task,
     vectors_play_the_same,
 )
-from textagent_gym.evaluation.subject import Promise
+from textagent_gym.evaluation.subject import BrokenPromiseError, Promise
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -41,11 +41,12 @@ def _worlds() -> Iterator[None]:
 
 
 def check(world: str, *promises: Promise) -> Certificate:
-    return certify(f"spelling/{world}-v0", tasks=6, strings=1000, promises=promises or PROMISES)
+    return certify(f"spelling/{world}-v0", tasks=6, strings=1000, promises=promises or PROMISES, apart=False)
 
 
-def test_a_world_that_keeps_every_promise_is_certified() -> None:
-    certificate = check("SpellingEnv")
+@pytest.mark.parametrize("world", ["SpellingEnv", "Puzzling"])
+def test_a_world_that_keeps_every_promise_is_certified(world: str) -> None:
+    certificate = check(world)
     assert {finding.status for finding in certificate.findings} == {KEPT}, certificate.report
     assert len(certificate.findings) == len(PROMISES)
     assert certificate.holds
@@ -89,6 +90,22 @@ def test_a_broken_promise_is_noticed(world: str, promise: Promise, said: str) ->
     (finding,) = check(world, promise).findings
     assert finding.status == BROKEN
     assert said in finding.what
+
+
+def test_a_world_that_ends_its_process_breaks_the_promise_that_is_checked() -> None:
+    certificate = certify("spelling/Vanishing-v0", tasks=1, strings=1000, promises=(splits_are_disjoint, *PROMISES[5:]))
+    assert [finding.status for finding in certificate.findings] == [KEPT, BROKEN]
+    assert certificate.findings[1].promise == "any string is survived"
+    assert "the process that plays the world ended with status 0" in certificate.findings[1].what
+    assert not certificate.holds
+    with pytest.raises(BrokenPromiseError, match="cannot be made: the process that plays the world ended with status"):
+        certify("spelling/Unmakeable-v0", tasks=1)
+
+
+def test_a_world_that_ends_its_process_fails_the_command() -> None:
+    done = run("certify", "tests.evaluation.certified:spelling/Vanishing-v0", "--tasks", "1", "--strings", "1000")
+    assert done.returncode == 1
+    assert "1 of 6 promises is broken" in " ".join(done.stdout.split())
 
 
 def test_what_a_world_does_not_declare_is_not_applicable() -> None:

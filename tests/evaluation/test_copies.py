@@ -8,7 +8,9 @@ from typing import Any
 
 import gymnasium
 import pytest
+from lights import LightsEnv
 
+from textagent_gym import Outcome
 from textagent_gym.agents import make_agent
 from textagent_gym.evaluation import Evaluation, evaluate, find_copies
 from textagent_gym.evaluation.copies import SIGNIFICANT, tail
@@ -62,6 +64,27 @@ def test_the_oracle_under_another_name_is_flagged() -> None:
     assert copy.expected < copy.turns / 2
     assert copy.p_value <= SIGNIFICANT
     assert "its actions are the oracle's in" in str(copy)
+
+
+class LenientLights(LightsEnv):
+    """Minds neither case nor spaces."""
+
+    def _act(self, action: str) -> Outcome:
+        return super()._act(" ".join(action.lower().split()))
+
+
+def test_the_oracle_in_other_letters_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Disguised(Impostor):
+        def __init__(self, env: gymnasium.Env[str, str]) -> None:
+            super().__init__(env)
+            player = self.act
+            self.act = lambda observation, info: player(observation, info).upper().replace(" ", "  ")
+
+    monkeypatch.setattr(gymnasium.spec(SPEC), "entry_point", f"{__name__}:LenientLights")
+    evaluation = played(Disguised)
+    assert all(episode.success for episode in evaluation.episodes)
+    (copy,) = copies(evaluation)
+    assert copy.agreed == copy.turns > 10
 
 
 def test_another_way_that_is_as_good_is_not_flagged() -> None:

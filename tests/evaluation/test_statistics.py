@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from textagent_gym.evaluation import (
     pass_at_k,
     pass_hat_k,
     repeated,
+    save,
     summarize,
     summarize_by_axis,
     wilson_interval,
@@ -151,6 +153,15 @@ def test_compare_prints_the_difference(tmp_path: Path) -> None:
     refused = call("compare", str(tmp_path / "random"), str(tmp_path / "other"))
     assert refused.returncode == 2
     assert "nothing to compare" in " ".join(refused.stderr.split())
+
+
+def test_compare_says_how_many_episodes_broke(tmp_path: Path) -> None:
+    played = evaluate(LIGHTS, "oracle", tasks=3, episodes=2, path=tmp_path / "whole")
+    lost = replace(played.episodes[1], broken="gone", success=False)
+    save(replace(played, episodes=(played.episodes[0], lost, *played.episodes[2:])), tmp_path / "broken")
+    done = call("compare", str(tmp_path / "whole"), str(tmp_path / "broken"))
+    assert "Broken episodes of the second result, which do not count: 1." in done.stdout
+    assert "episodes of the first" not in done.stdout
 
 
 def measured(length: int, turns: int, success: bool, tokens: int | None = None) -> EpisodeRecord:

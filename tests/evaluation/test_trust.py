@@ -13,6 +13,7 @@ from tests.cli.program import call, run
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import SUITES, commit, draw, evaluate_suite, policy_digest, read_challenge, suite_of
+from textagent_gym.evaluation.draws import DRAWS, described, read_draws
 from textagent_gym.evaluation.trust import Challenge, provable
 
 SUITE = "alfworld-quick-v1"
@@ -144,6 +145,44 @@ def test_tasks_that_everybody_knows_are_no_challenge(policy: Path, tmp_path: Pat
         commit(policy, SUITE, tmp_path / "c.json")
     with pytest.raises(InvalidOptionError, match="is there already"):
         draw(tmp_path / "c.json", tmp_path / "d.json")
+
+
+def test_a_ledger_gives_each_commitment_one_seed_and_counts_those_of_a_submitter(policy: Path, tmp_path: Path) -> None:
+    ledger = tmp_path / DRAWS
+    challenges = []
+    for number, (submitter, temperature) in enumerate([("Ada", 1.0), ("Bob", 0.9), ("Ada", 0.8)]):
+        commit(policy, SUITE, tmp_path / f"c{number}.json", PolicySettings(temperature=temperature))
+        challenges.append(draw(tmp_path / f"c{number}.json", tmp_path / f"d{number}.json", ledger, submitter))
+        assert read_challenge(tmp_path / f"d{number}.json") == challenges[-1]
+    draws = read_draws(ledger)
+    assert [(each.submitter, each.challenge) for each in draws] == [
+        *zip(["Ada", "Bob", "Ada"], challenges, strict=True)
+    ]
+    assert described(draws, challenges[2].suite.name) == f"Challenge 2 of 2 that were drawn on {SUITE} for Ada."
+    assert described(draws, challenges[1].suite.name) == f"Challenge 1 of 1 that were drawn on {SUITE} for Bob."
+    before = ledger.read_text()
+    with pytest.raises(InvalidOptionError, match=f"of 'Ada' has its seed, {challenges[0].seed}"):
+        draw(tmp_path / "c0.json", tmp_path / "again.json", ledger, "Eve")
+    assert ledger.read_text() == before
+    assert not (tmp_path / "again.json").exists()
+    unlisted = draw(tmp_path / "c0.json", tmp_path / "again.json")
+    with pytest.raises(InvalidOptionError, match="the ledger of draws has no challenge"):
+        described(draws, unlisted.suite.name)
+
+
+@pytest.mark.parametrize("name", ["", " ", "Ada\n", "\x1b[2J", "a" * 101])
+def test_a_ledger_names_the_submitter(name: str, policy: Path, tmp_path: Path) -> None:
+    commit(policy, SUITE, tmp_path / "c.json")
+    with pytest.raises(InvalidOptionError, match="submitter must be a name"):
+        draw(tmp_path / "c.json", tmp_path / "d.json", tmp_path / DRAWS, name)
+    assert not (tmp_path / DRAWS).exists()
+
+
+@pytest.mark.parametrize("text", ["", "{}{", "[3]", '[{"submitter": "Ada"}]', '[{"seed": "0"}]', "3"])
+def test_what_is_no_ledger_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / DRAWS).write_text(text)
+    with pytest.raises(InvalidOptionError, match=r"draws\.json"):
+        read_draws(tmp_path / DRAWS)
 
 
 @pytest.mark.parametrize(

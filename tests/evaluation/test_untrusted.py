@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.program import call
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import evaluate, replay, spec_from_file
+from textagent_gym.evaluation import evaluate, replay, save, spec_from_file
 from textagent_gym.evaluation.records import spec_of
 
 LIGHTS = "lights/Lights-v0"
@@ -127,3 +128,65 @@ def test_a_shell_command_in_a_file_runs_in_no_process_of_mine(tmp_path: Path) ->
     with pytest.raises(InvalidOptionError, match="keeps nothing in"):
         replay(replace(forged, episodes=(shell,)))
     assert not mark.exists()
+
+
+HINTS, HISTORY, PARSER = "hints:AdmissibleActionHints", "history:HistoryText", "parsing:ActionParser"
+
+
+def wrapped(*wrappers: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    """The spec of a file with wrappers of the suite, and arguments of its maker's choosing."""
+    values = [
+        {"name": name.partition(":")[2], "entry_point": f"textagent_gym.wrappers.{name}", "kwargs": kwargs}
+        for name, kwargs in wrappers
+    ]
+    return {**spec(LIGHTS), "additional_wrappers": values}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {**spec(LIGHTS), "kwargs": {"infos": [[["oracle_action"]]]}},
+        {**spec(LIGHTS), "kwargs": {"self": 1}},
+        wrapped((PARSER, {"parser": 3})),
+        wrapped((PARSER, {"parser": "press (.*)", "hint": 3})),
+        wrapped((HINTS, {"template": None})),
+        wrapped((HINTS, {"separator": 3})),
+        wrapped((HINTS, {"leave_out": [1]})),
+        wrapped((HISTORY, {"turns": "x"})),
+        wrapped((HISTORY, {"turns": 1.5})),
+    ],
+    ids=str,
+)
+def test_arguments_of_other_types_than_a_world_takes_are_no_crash(asked: dict[str, Any]) -> None:
+    honest = evaluate(LIGHTS, "oracle", tasks=1)
+    try:
+        problems = replay(replace(honest, spec=asked))
+    except InvalidOptionError:
+        return
+    assert problems
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (wrapped((HINTS, {"template": "{actions:>99999999999}"})), "must hold {actions} and no other braces"),
+        (wrapped((HINTS, {"template": "{actions.__class__}"})), "must hold {actions} and no other braces"),
+        (wrapped((HISTORY, {"turns": 9}), (HISTORY, {"turns": 9})), "in the same wrapper twice"),
+        (wrapped((HINTS, {"separator": "," * 10_001})), "a text of 10001 characters"),
+        ({**spec(LIGHTS), "nondeterministic": True}, "says nondeterministic=True"),
+    ],
+    ids=["width", "attribute", "twice", "long", "nondeterministic"],
+)
+def test_a_file_fills_no_memory_and_leaves_no_check_out(asked: dict[str, Any], said: str) -> None:
+    honest = evaluate(LIGHTS, "oracle", tasks=1)
+    with pytest.raises(InvalidOptionError, match=said):
+        replay(replace(honest, spec=asked))
+
+
+def test_a_pattern_that_takes_for_ever_ends_with_the_time(tmp_path: Path) -> None:
+    honest = evaluate(LIGHTS, "oracle", tasks=1)
+    endless = replace(honest.episodes[0], actions=("a" * 60 + "b",), rewards=(0.0,))
+    save(replace(honest, spec=wrapped((PARSER, {"parser": "((?:a+)+)$"})), episodes=(endless,)), tmp_path / "r.jsonl")
+    done = call("verify", str(tmp_path / "r.jsonl"), "--seconds", "0.5")
+    assert done.returncode == 130
+    assert "Stopped after 0.5 seconds" in done.stderr

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from tests.cli.program import run
 from tests.evaluation.results import LIGHTS, SUITE, paths, read, summarize_again, write
 from textagent_gym.agents import make_agent
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import SUITES, Mismatch, evaluate, evaluate_suite, load, replay, verify_result
+from textagent_gym.evaluation import SUITES, Mismatch, begin, evaluate, evaluate_suite, load, replay, verify_result
 
 Edit = Callable[[dict[str, Any], list[Any]], None]
 """Changes the header and the episodes of a file."""
@@ -480,7 +481,20 @@ def test_a_world_may_break_at_any_action(honest: Path, tmp_path: Path) -> None:
         assert not any("broke" in each or "rewards" in each or "earned" in each for each in said), said
 
 
-@pytest.mark.parametrize("name", ["oracle ", "Oracle", "ora\u200bcle", "admissible random", "\uff45xpert"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("oracle ", "Oracle", "ora\u200bcle", "admissible random", "\uff45xpert", "\u043eracle", "0racle", "orac1e"),
+        *(
+            "oracIe",
+            "or\u00e1cle",
+            "\u1d0f\u0280\u1d00\u1d04\u029f\u1d07",
+            "randorn",
+            "e\u0445\u0440\u0435rt",
+            "\U0001d428racle",
+        ),
+    ],
+)
 def test_nobody_is_called_like_an_agent_of_the_suite(name: str, tmp_path: Path) -> None:
     class Impostor:
         def __init__(self, env: Any) -> None:
@@ -496,11 +510,35 @@ def test_nobody_is_called_like_an_agent_of_the_suite(name: str, tmp_path: Path) 
     assert "reads like" in str(check(tmp_path / "r")[0])
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["oracles", "my-oracle", "expert-v2", "random-forest", "\u043c\u043e\u0434\u0435\u043b\u044c", "", "model:0"],
+)
+def test_other_names_are_free(name: str, tmp_path: Path) -> None:
+    from textagent_gym.evaluation.replay import _gaps
+
+    env = gymnasium.make(LIGHTS)
+    recorded = begin(env, name, tasks=1)
+    assert _gaps(recorded, env) == ["0 episodes are recorded, and 1 were asked for"]
+
+
+def test_who_reads_nothing_is_asked_in_every_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gymnasium.spec(LIGHTS), "nondeterministic", True)
+    for agent, known in (("random", True), ("oracle", True), ("admissible-random", False)):
+        assert replay(evaluate(LIGHTS, agent, tasks=2)) == []
+
+        class Impostor:
+            name = agent
+
+            def __init__(self, env: Any) -> None:
+                self.reset, self.act = (lambda seed: None), (lambda observation, info: "press black")
+
+        assert bool(replay(evaluate(LIGHTS, Impostor, tasks=2))) == known
+
+
 def test_a_conversation_that_may_differ_is_in_the_order_in_which_it_was_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    import gymnasium
-
     monkeypatch.setattr(gymnasium.spec(LIGHTS), "nondeterministic", True)
     folder = tmp_path / "r"
     evaluate_suite(SUITE, "oracle", folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any
 import gymnasium
 
 from textagent_gym import Complexity, Outcome, Task, TextEnv
+from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.knobs import Options, OptionsClass, knob
 from textagent_gym.sources import GeneratedTasks
 from textagent_gym.tasks import in_split
@@ -90,6 +92,15 @@ class SpellingEnv(TextEnv[Task]):
 
     def _restore(self, world: Any) -> None:
         self._spelt = world
+
+
+class Puzzling(SpellingEnv):
+    """Beside the shortest way, its planner's budget does not last."""
+
+    def _oracle(self) -> tuple[str, ...]:
+        if self.observation.startswith("No"):
+            raise PlanningBudgetError("no plan was found within 1 state")
+        return super()._oracle()
 
 
 class LongWay(SpellingEnv):
@@ -192,6 +203,22 @@ class Leaving(SpellingEnv):
         if action == "quit":
             raise SystemExit(0)
         return super()._act(action)
+
+
+class Vanishing(SpellingEnv):
+    """Some strings end the process, as if all were well."""
+
+    def _act(self, action: str) -> Outcome:
+        if action == "quit":
+            os._exit(0)
+        return super()._act(action)
+
+
+class Unmakeable(SpellingEnv):
+    """Making it ends the process, as if all were well."""
+
+    def __init__(self, length: int = 5, **kwargs: Any) -> None:
+        os._exit(0)
 
 
 class Absent(SpellingEnv):

@@ -15,9 +15,11 @@ from tests.evaluation.results import SUITE, read, summarize_again, write
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.learning import LEARNING
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, records_of
-from textagent_gym.leaderboard import build
+from textagent_gym.leaderboard import build, submissions
+from textagent_gym.leaderboard.entries import check_entry
 from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.leaderboard.submissions import accept
+from textagent_gym.leaderboard.trust import note_trust
 
 
 @pytest.fixture
@@ -118,6 +120,33 @@ def test_what_a_maintainer_has_proven_is_shown(sent: Path, results: Path, tmp_pa
         "admissible-random": ("replayed",),
     }
     assert (tmp_path / "site" / "index.html").read_text().count('class="trust">re-run<') == 1
+
+
+def test_a_challenge_says_how_many_its_submitter_has_had(sent: Path, tmp_path: Path) -> None:
+    entry = accept(sent, tmp_path / "results")
+    note_trust(tmp_path / "results", entry.digest, ("replayed", "challenge"))
+    (shown,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert shown.notes == (
+        "There is no ledger of draws (draws.json): how many challenges the submitter has had is not known.",
+    )
+    assert "There is no ledger of draws" in (tmp_path / "site" / "results" / f"{shown.slug}.html").read_text()
+    sampling = {"temperature": 1.0, "max_action_tokens": 24}
+    commitment = {"policy": "0" * 64, "suite": "alfworld-quick-v1", "format": "textagent-gym challenge 2", **sampling}
+    line = {"submitter": "Ada", "commitment": commitment, "seed": "0" * 32}
+    (tmp_path / "results" / "draws.json").write_text(json.dumps([line]))
+    (shown,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert shown.notes == ("The ledger of draws (draws.json) does not hold this challenge.",)
+
+
+def test_a_challenge_that_the_ledger_does_not_hold_is_refused(
+    sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "draws.json").write_text("[]")
+    monkeypatch.setattr(submissions, "check_entry", lambda folder, seconds, **_: check_entry(folder, seconds))
+    with pytest.raises(InvalidOptionError, match="the ledger of draws has no challenge"):
+        accept(sent, tmp_path / "results", challenge=tmp_path / "challenge.json")
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["draws.json"]
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"0": ["certain"]}', '{"0": 3}'])

@@ -45,12 +45,16 @@ class Draw:
     """File of the commitment."""
     out: Path
     """File of the challenge."""
+    ledger: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """Your ledger of draws, which is made if it is missing. A commitment that is in it is refused. Publish it."""
+    submitter: str = ""
+    """Name of whoever has published the commitment, for the ledger."""
 
     def run(self) -> int:
         """Write the challenge."""
         from textagent_gym.evaluation import draw
 
-        challenge = draw(self.commitment, self.out)
+        challenge = draw(self.commitment, self.out, self.ledger, self.submitter)
         print(f"Drew seed {challenge.seed} in {self.out}. Play it with: textagent-gym eval --challenge {self.out}")
         return 0
 

@@ -61,6 +61,10 @@ class Compare:
         left_out = compare(first, second).left_out
         if left_out:
             console.print(f"{left_out} tasks are left out: all of their episodes broke in a result.", style="yellow")
+        for which, parts in (("first", first), ("second", second)):
+            broken = sum(bool(episode.broken) for records in parts.values() for episode in records)
+            if broken:
+                console.print(f"Broken episodes of the {which} result, which do not count: {broken}.", style="yellow")
         return 0
 
 

@@ -85,6 +85,8 @@ class Verify:
         spec, notes = spec_from_file(evaluation.spec, trust=self.trust, kwargs=parse_settings(self.set))
         with bar("Replaying", len(evaluation.episodes)) as done:
             mismatches = replay(evaluation, done, spec=spec)
+        if evaluation.first or evaluation.seed:
+            notes.append(f"Its maker chose tasks from number {evaluation.first} on, and seed {evaluation.seed}.")
         notes += other_versions(evaluation)
         return _print(notes, mismatches, evaluation.episodes, evaluation.agent, not spec.nondeterministic)
 
@@ -108,7 +110,7 @@ def _print(
     from rich.console import Console
 
     from textagent_gym.evaluation import summarize
-    from textagent_gym.evaluation.replay import CHECKED_AGENTS
+    from textagent_gym.evaluation.replay import CHECKED_AGENTS, UNREADING_AGENTS
 
     console = Console()
 
@@ -136,7 +138,7 @@ def _print(
         return 1
     if broken < total:
         say(f"All {total - broken} episodes happened as recorded; success {summarize(episodes).success}.", "green")
-        who = "" if exact and agent in CHECKED_AGENTS else f"that {agent[:100]!r} acted, "
+        who = "" if agent in (CHECKED_AGENTS if exact else UNREADING_AGENTS) else f"that {agent[:100]!r} acted, "
         texts = "" if exact else "what the agent read, "
         cost = "" if all(episode.cost is None for episode in episodes) else "cost, "
         say(f"Not checked: {who}{texts}seconds, tokens, {cost}and the versions of packages.")

@@ -4,6 +4,7 @@ from textagent_gym.evaluation.certificate import Certificate, Finding, certify
 from textagent_gym.evaluation.comparison import Comparison, compare
 from textagent_gym.evaluation.copies import Copy, find_copies
 from textagent_gym.evaluation.demonstrations import demonstrate
+from textagent_gym.evaluation.draws import draw
 from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, episode_seed, play, play_until_whole
 from textagent_gym.evaluation.players import AgentMaker
 from textagent_gym.evaluation.published import SUITES, suite_of
@@ -37,7 +38,7 @@ from textagent_gym.evaluation.statistics import (
     wilson_interval,
 )
 from textagent_gym.evaluation.suites import Part, Suite
-from textagent_gym.evaluation.trust import Challenge, Commitment, commit, draw, policy_digest, read_challenge
+from textagent_gym.evaluation.trust import Challenge, Commitment, commit, policy_digest, read_challenge
 from textagent_gym.evaluation.untrusted import spec_from_file
 from textagent_gym.evaluation.verification import Verification, load_result, verify_result
 

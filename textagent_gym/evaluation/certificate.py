@@ -4,16 +4,20 @@ from textagent_gym.evaluation import certify
 
 certificate = certify("lights/Lights-v0", tasks=20)
 assert certificate.holds, certificate.report
+
+A world may end its process, with status 0, too. So the checks run in a process of their own, and only what it reports
+counts: a promise during which it ends is broken.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.apart import ProcessEndedError, run_apart
 from textagent_gym.evaluation.promises import PROMISES
 from textagent_gym.evaluation.records import versions
 from textagent_gym.evaluation.subject import BrokenPromiseError, NotApplicableError, Promise, Subject
@@ -82,6 +86,7 @@ def certify(
     harder: Mapping[str, tuple[Any, ...]] | None = None,
     promises: tuple[Promise, ...] = PROMISES,
     checking: Callable[[int, str], None] | None = None,
+    apart: bool = True,
 ) -> Certificate:
     """Check every promise of a world.
 
@@ -96,22 +101,51 @@ def certify(
             knobs that are an axis, at their default and at half as much again.
         promises: promises that are checked.
         checking: called with the number of promises checked so far, and the name of the next one.
+        apart: whether the checks run in a process of their own. In this process, which a debugger sees, a world that
+            ends its process ends the caller's.
 
     Raises:
         InvalidOptionError: an argument has a value that does not exist, or the environment is not one over text.
+        BrokenPromiseError: the world cannot be made without its process ending.
         gymnasium.error.Error: there is no such id.
     """
     for name, value in (("tasks", tasks), ("strings", strings)):
         if value < 1:
             raise InvalidOptionError(f"{name} must be at least 1, got {value}")
-    subject = Subject.of(env, dict(kwargs or {}), tasks=tasks, strings=strings, seed=seed, harder=harder)
-    findings = []
+    arguments = {"kwargs": dict(kwargs or {}), "tasks": tasks, "strings": strings, "seed": seed, "harder": harder}
+    said = run_apart(f"{__name__}:checks", env, arguments, promises) if apart else checks(env, arguments, promises)
+    certificate, name = None, ""
+    try:
+        for each in said:
+            if isinstance(each, Certificate):
+                certificate = each
+            elif isinstance(each, Finding):
+                assert certificate is not None
+                certificate = replace(certificate, findings=(*certificate.findings, each))
+            else:
+                number, name = each
+                if checking is not None:
+                    checking(number, name)
+    except ProcessEndedError as end:
+        if certificate is None:
+            raise BrokenPromiseError(f"{env} cannot be made: {end}") from None
+        what = f"{end}; no other promise was checked after it"
+        ended = Finding(name, BROKEN, what, 0.0)
+        certificate = replace(certificate, findings=(*certificate.findings, ended))
+    assert certificate is not None
+    return certificate
+
+
+def checks(
+    env: str, arguments: dict[str, Any], promises: tuple[Promise, ...]
+) -> Iterator[Certificate | Finding | tuple[int, str]]:
+    """A certificate without findings; then for each promise its number and its name, and what checking it has shown."""
+    subject = Subject.of(env, **arguments)
+    yield Certificate(subject.id, subject.kwargs, subject.tasks, versions(subject.id), ())
     for number, promise in enumerate(promises):
         name = promise.__name__.replace("_", " ")
-        if checking is not None:
-            checking(number, name)
-        findings.append(_finding(subject, promise, name))
-    return Certificate(subject.id, subject.kwargs, subject.tasks, versions(subject.id), tuple(findings))
+        yield number, name
+        yield _finding(subject, promise, name)
 
 
 def _finding(subject: Subject, promise: Promise, name: str) -> Finding:

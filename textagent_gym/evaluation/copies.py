@@ -105,6 +105,15 @@ def tail(chances: Sequence[float], count: int) -> float:
     return float(min(1.0, distribution[count:].sum()))
 
 
+def folded(action: str) -> str:
+    """An action without what most worlds do not mind: case, and spaces.
+
+    >>> folded(" Take  LAMP ")
+    'take lamp'
+    """
+    return " ".join(action.casefold().split())
+
+
 def _turns(
     env: gymnasium.Env[str, str], base: TextEnv[Any], episode: EpisodeRecord, index: int
 ) -> Iterator[tuple[Snapshot, str, dict[str, str]]]:
@@ -135,6 +144,8 @@ def _choices(
     """The references whose action has equals: its name, the number of equals, and whether the agent did the same."""
     twin.restore(moment)
     distances = {each: _distance_after(twin, moment, each) for each in twin.admissible_actions()}
+    # Whoever writes the reference's action in other letters or with other spaces has taken it.
+    action = {folded(each): each for each in distances}.get(folded(action), action)
     for name, reference in wanted.items():
         equal = [each for each, distance in distances.items() if distance == distances.get(reference)]
         if reference in distances and action in equal and len(equal) > 1:

@@ -12,7 +12,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
-from textagent_gym.errors import TextAgentError
+from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import Episode, episode_seed, play_until_whole
 from textagent_gym.evaluation.players import task_id
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, digest, line, packages_of, record
@@ -38,11 +38,33 @@ class Mismatch:
 
 CHECKED_AGENTS = ("random", "admissible-random", "oracle", "expert")
 """Agents that act equally wherever they play, so that whoever claims to be one can be checked."""
+UNREADING_AGENTS = ("random", "oracle")
+"""Those of them that read nothing, and so act equally also in worlds whose texts may differ from run to run."""
+_ALIKE = {
+    "a": "\u0430\u03b1\u0251\u1d00",
+    "b": "\u044c\u0299",
+    "c": "\u0441\u03f2\u1d04",
+    "d": "\u0501\u1d05",
+    "e": "3\u0435\u03b5\u1d07",
+    "l": "1|i\u0131\u0456\u03b9\u04cf\u026a\u029f",
+    "m": "\u043c\u1d0d",
+    "n": "\u043f\u03b7\u0274",
+    "o": "0\u043e\u03bf\u03c3\u1d0f",
+    "p": "\u0440\u03c1\u1d18",
+    "r": "\u0433\u0280",
+    "s": "5\u0455\ua731",
+    "t": "\u0442\u03c4\u1d1b",
+    "x": "\u0445\u03c7",
+}
+"""Digits, letters of Cyrillic and Greek, and small capitals that look like those of the agents' names."""
+_LOOKS = str.maketrans({letter: latin for latin, letters in _ALIKE.items() for letter in letters})
 
 
 def _letters(name: str) -> str:
-    """What a name reads like: without case, spaces, marks and characters that cannot be seen."""
-    return "".join(letter for letter in unicodedata.normalize("NFKC", name).casefold() if letter.isalnum())
+    """What a name looks like: without case, spaces, accents and what cannot be seen; lookalikes as Latin letters."""
+    letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
+    seen = "".join(letter for letter in letters if letter.isalnum() or letter == "|")
+    return seen.translate(_LOOKS).replace("rn", "m")
 
 
 class _Recorded:
@@ -111,10 +133,13 @@ def replay(
     """
     if spec is None:
         spec, _ = spec_from_file(evaluation.spec)
-    env: gymnasium.Env[str, str] = gymnasium.make(spec)
+    try:
+        env: gymnasium.Env[str, str] = gymnasium.make(spec)
+    except (TypeError, AttributeError) as error:  # An argument of another type than the world or a wrapper takes.
+        raise InvalidOptionError(f"the environment of the file cannot be made: {error}") from error
     mismatches = [Mismatch(None, "", what) for what in _gaps(evaluation, env)]
     texts = not spec.nondeterministic
-    claimed = evaluation.agent if texts and evaluation.agent in CHECKED_AGENTS else ""
+    claimed = evaluation.agent if evaluation.agent in (CHECKED_AGENTS if texts else UNREADING_AGENTS) else ""
     try:
         for number, expected in enumerate(evaluation.episodes):
             task, repeat = divmod(number, max(1, evaluation.repeats))
@@ -171,7 +196,7 @@ def _wrong_task(env: gymnasium.Env[str, str], seed: int, expected: EpisodeRecord
     """What is wrong with the task or the seed of a record, in words; empty if nothing."""
     try:
         task = task_id(env, index)
-    except TextAgentError as error:
+    except Exception as error:  # noqa: BLE001 (of whatever a stranger's arguments make of a world)
         return f"it cannot be played: {error}"
     if expected.task != task:
         return f"task is {task!r}, and {expected.task!r} is recorded"
@@ -192,7 +217,7 @@ def _difference_of_broken(env: gymnasium.Env[str, str], expected: EpisodeRecord,
     try:
         agent = _Recorded(before, make_agent(claimed, env) if claimed else None, whole=False)
         episode = play_until_whole(env, agent, options={"task_index": index}, seed=expected.seed)
-    except (TextAgentError, gymnasium.error.Error) as error:
+    except Exception as error:  # noqa: BLE001 (of whatever a stranger's arguments make of a world)
         return f"it cannot be played: {error}"
     if episode.broken:
         return ""
@@ -234,7 +259,7 @@ def _difference(
     try:
         agent = _Recorded(expected.actions, make_agent(claimed, env) if claimed else None)
         episode = play_until_whole(env, agent, options={"task_index": index}, seed=expected.seed)
-    except (TextAgentError, gymnasium.error.Error) as error:
+    except Exception as error:  # noqa: BLE001 (of whatever a stranger's arguments make of a world)
         return f"it cannot be played: {error}"
     if episode.broken:
         return f"it could not be checked: {episode.broken}"

@@ -168,19 +168,25 @@ def commit(policy: str | Path, suite: str, path: Path, settings: PolicySettings 
     return commitment
 
 
-def draw(commitment: Path, path: Path) -> Challenge:
-    """Draw the seed of a commitment, and write the challenge.
+def draw_seed(commitment: Path) -> Challenge:
+    """Draw the seed of a commitment.
 
     Args:
         commitment: file that `commit` has written and the submitter has published.
-        path: file that is written; it must not exist.
 
     Raises:
-        InvalidOptionError: the first file holds no commitment, or the second exists.
+        InvalidOptionError: the file holds no commitment.
     """
-    challenge = Challenge(commitment=_commitment(_read(commitment), commitment), seed=secrets.token_hex(16))
+    return Challenge(commitment=_commitment(_read(commitment), commitment), seed=secrets.token_hex(16))
+
+
+def write_challenge(challenge: Challenge, path: Path) -> None:
+    """Write a challenge.
+
+    Raises:
+        InvalidOptionError: the file exists.
+    """
     _write_new(path, asdict(challenge))
-    return challenge
 
 
 def read_challenge(path: Path) -> Challenge:
@@ -189,7 +195,15 @@ def read_challenge(path: Path) -> Challenge:
     Raises:
         InvalidOptionError: it holds none.
     """
-    values = _read(path)
+    return challenge_of(_read(path), path)
+
+
+def challenge_of(values: Mapping[str, Any], path: Path) -> Challenge:
+    """The challenge of JSON values, which are those of a file.
+
+    Raises:
+        InvalidOptionError: they hold none.
+    """
     if set(values) != {"commitment", "seed"} or not isinstance(values["commitment"], dict):
         raise InvalidOptionError(f"{path} is no challenge: it has no commitment and seed")
     seed = values["seed"]

@@ -26,6 +26,7 @@ from textagent_gym.sandbox import keeps_nothing_in
 _MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")  # "package.module:attribute", which something might import.
 _PATH = re.compile(r"[/\\~]|\.\.?[/\\]|[A-Za-z]:[/\\]")  # How a path begins, unless it is a plain name.
 _LONGEST_NAME = 255  # Bytes of a name in the file systems of Linux: what is longer names no file.
+_LONGEST_TEXT = 10_000  # Characters of an argument: a wrapper may show it in every observation.
 _ADVICE = "Give your own with --set {name}=..., or say --trust if you made the file yourself."
 
 
@@ -70,6 +71,14 @@ def spec_from_file(
     spec = copy.deepcopy(registered)
     safe, notes = _safe_kwargs(asked, registered, set(chosen))
     spec.kwargs = {**spec.kwargs, **safe, **chosen}
+    names = [wrapper.entry_point for wrapper in asked.additional_wrappers]
+    if len(set(names)) < len(names):  # Each may show what the one within shows several times.
+        raise InvalidOptionError("the file wraps the environment in the same wrapper twice")
+    if asked.nondeterministic != registered.nondeterministic:
+        raise InvalidOptionError(
+            f"the file says nondeterministic={asked.nondeterministic!r} of {asked.id}, which is registered with "
+            f"{registered.nondeterministic!r} here"
+        )
     spec.additional_wrappers = tuple(_safe_wrapper(wrapper) for wrapper in asked.additional_wrappers)
     spec.max_episode_steps = asked.max_episode_steps
     return spec, notes
@@ -103,8 +112,13 @@ def _safe_kwargs(asked: EnvSpec, registered: EnvSpec, chosen: set[str]) -> tuple
 
 
 def _check_value(name: str, value: Any) -> None:
-    """Raise `InvalidOptionError` for a value that names a file, a folder or a module."""
+    """Raise `InvalidOptionError` for a value that names a file, a folder or a module, or is very long."""
     for text in _texts(value):
+        if len(text) > _LONGEST_TEXT:
+            raise InvalidOptionError(
+                f"the file sets {name} to a text of {len(text)} characters, at most {_LONGEST_TEXT} are read. "
+                + _ADVICE.format(name=name)
+            )
         if _MODULE.fullmatch(text) or _PATH.match(text) or _is_here(text):
             raise InvalidOptionError(
                 f"the file sets {name}={value!r}, which names a file, a folder or a module. {_ADVICE.format(name=name)}"

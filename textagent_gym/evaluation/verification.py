@@ -116,7 +116,7 @@ def verify_result(
             is no such policy or challenge.
     """
     result = load_result(folder)
-    policy = None if model is None else recomputer(str(model), settings_of(result.details))
+    policy = None if model is None else _policy(model, result)
     wrong = [Mismatch(None, "", what, IDENTITY) for what in _wrong_player(result, policy, challenge)]
     recompute = None if policy is None or wrong else policy.difference
     exact = True
@@ -162,6 +162,20 @@ def verify_result(
     return Verification(
         result=result, mismatches=tuple(mismatches), notes=tuple(notes), trust=trust, flags=tuple(flags), exact=exact
     )
+
+
+def _policy(model: Path, result: Result) -> Any:
+    """What recomputes a policy.
+
+    Raises:
+        InvalidOptionError: there is no such policy, or the result holds no tokens of one.
+    """
+    if "policy" not in result.details:
+        raise InvalidOptionError(
+            f"the agent {result.agent!r:.100} recorded no tokens of a policy: only what --agent model:FOLDER samples, "
+            "in 32 bits on a CPU, can be recomputed. A server such as vLLM samples with numbers of its own"
+        )
+    return recomputer(str(model), settings_of(result.details))
 
 
 def _wrong_player(result: Result, policy: Any, challenge: Path | None) -> Iterator[str]:

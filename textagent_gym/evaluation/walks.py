@@ -14,6 +14,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, registry
 
 from textagent_gym.core import TextEnv
+from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.evaluation.subject import Subject
 
 WALK = 30
@@ -63,13 +64,21 @@ def choose(env: gymnasium.Env[str, str], draw: Random) -> str:
     base, chance = env.unwrapped, draw.random()
     if isinstance(base, TextEnv):
         if chance < 0.4 and "oracle" in base.supports:
-            plan = base.oracle()
+            plan = plan_of(base)
             if plan:
-                return str(plan[0])
+                return plan[0]
         commands = commands_of(env)
         if chance < 0.9 and commands:
             return draw.choice(commands)
     return draw.choice(("look", "wait a moment", "xyzzy"))
+
+
+def plan_of(base: TextEnv[Any]) -> tuple[str, ...]:
+    """The oracle's plan; none where the goal is out of reach, or the planner's budget does not last."""
+    try:
+        return base.oracle() or ()
+    except PlanningBudgetError:
+        return ()
 
 
 def commands_of(env: gymnasium.Env[str, str]) -> tuple[str, ...]:

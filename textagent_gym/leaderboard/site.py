@@ -30,11 +30,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, summarize
+from textagent_gym.evaluation.trust import CHALLENGE
 from textagent_gym.files import whole_folder, write_whole
 from textagent_gym.leaderboard.charts import AXES, MAPS, curve, heat_map
 from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
 from textagent_gym.leaderboard.trajectories import bounded, ending, trajectories
-from textagent_gym.leaderboard.trust import LEVELS, read_ledger
+from textagent_gym.leaderboard.trust import LEVELS, draws_noted, read_ledger
 
 MARKER = "site.json"
 MOST_COMPARED = 15
@@ -114,6 +115,8 @@ def build(
                 left_out.append(LeftOut(name, (str(error),)))
                 continue
             entry = replace(entry, trust=tuple(dict.fromkeys((*entry.trust, *ledger.get(entry.digest, ())))))
+            if CHALLENGE in entry.trust:
+                entry = replace(entry, notes=(*entry.notes, draws_noted(results, entry.result.suite.name)))
             try:
                 with at_most(seconds):
                     write_trajectories(site, entry, episodes)

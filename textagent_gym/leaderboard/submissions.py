@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import Result, load_result
+from textagent_gym.evaluation.copies import folded
+from textagent_gym.evaluation.draws import DRAWS, described, read_draws
 from textagent_gym.evaluation.results import SUMMARY, files_of
 from textagent_gym.evaluation.trust import REPLAYED
 from textagent_gym.leaderboard.entries import Entry, check_entry, find_results, shown_name
@@ -59,6 +61,8 @@ def accept(
             entry = check_entry(copy, seconds, model=model, challenge=challenge)
         except InvalidOptionError as error:
             raise InvalidOptionError(str(error).replace(str(copy), str(folder))) from error
+        if challenge is not None and (results / DRAWS).exists():
+            described(read_draws(results / DRAWS), entry.result.suite.name)
         if all(episode.broken for episode in entry.result.episodes):
             raise InvalidOptionError("every episode broke: there is nothing to show")
         place = results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
@@ -83,4 +87,5 @@ def _check_own(result: Result, results: Path) -> None:
 
 
 def _actions(result: Result) -> list[tuple[str, ...]]:
-    return [episode.actions for episode in result.episodes]
+    """Every action, without what most worlds do not mind: case, and spaces."""
+    return [tuple(map(folded, episode.actions)) for episode in result.episodes]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation.draws import DRAWS, described, read_draws
 from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED
 from textagent_gym.files import write_whole
 
@@ -20,7 +21,8 @@ RERUN = "re-run"
 LEVELS = {
     REPLAYED: "Every action was played again: the score is right. Who played is what the submitter says, except for "
     "the agents random, admissible-random, oracle and expert, which were asked what they would do.",
-    CHALLENGE: "The tasks were drawn after the submitter had committed to a policy by its digest: nobody knew them.",
+    CHALLENGE: "The tasks were drawn after the submitter had committed to a policy by its digest: nobody knew them. "
+    "Who commits often may show the best draw: where there is a ledger of draws, the result's page says how many.",
     RECOMPUTED: "Every token was computed again with the policy: it is what the policy samples; nobody else acted.",
     RERUN: "A maintainer has run the agent again, with the same success within the interval.",
 }
@@ -46,6 +48,24 @@ def read_ledger(results: Path) -> dict[str, tuple[str, ...]]:
         names = ", ".join(sorted(unknown))[:200]
         raise InvalidOptionError(f"{path} names levels that do not exist: {names}; choose of: {', '.join(LEVELS)}")
     return levels
+
+
+def draws_noted(results: Path, suite: str) -> str:
+    """How many challenges the submitter of a result has had, in words, by the organiser's ledger beside the results.
+
+    Args:
+        results: folder of the results.
+        suite: name of the suite of the result, with commitment and seed.
+
+    Raises:
+        InvalidOptionError: the file is no ledger.
+    """
+    draws = read_draws(results / DRAWS)
+    if not draws:
+        return f"There is no ledger of draws ({DRAWS}): how many challenges the submitter has had is not known."
+    if not any(each.challenge.suite.name == suite for each in draws):
+        return f"The ledger of draws ({DRAWS}) does not hold this challenge."
+    return described(draws, suite)
 
 
 def note_trust(results: Path, digest: str, levels: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import Formatter
 from typing import Any
 
 import gymnasium
@@ -51,10 +52,11 @@ class AdmissibleActionHints(TextWrapper, RecordConstructorArgs):
             raise InvalidOptionError(f"{type(base).__name__} has no list of admissible actions to show as hints")
         check_text(env, type(self).__name__)
         try:
-            shows_actions = template.format(actions="look") != template.format(actions="")
-        except (IndexError, KeyError, ValueError):  # Other names in braces, or half a pair of braces.
-            shows_actions = False
-        if not shows_actions:
+            places = {place[1:] for place in Formatter().parse(template) if place[1] is not None}
+        except ValueError:  # Half a pair of braces.
+            places = set()
+        # Neither attributes nor a width: a stranger's template is shown when a result is checked.
+        if places != {("actions", "", None)}:
             raise InvalidOptionError(f"template must hold {{actions}} and no other braces, got {template!r}")
         self._base: TextEnv[Any] = base
         self.template = template

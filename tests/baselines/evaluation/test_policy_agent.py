@@ -88,6 +88,29 @@ def test_rounding_stays_far_below_the_tolerance(tiny: Path, slots: int) -> None:
         assert max(differences) < 1e-5 < TOLERANCE
 
 
+@pytest.mark.slow
+def test_a_policy_plays_in_32_bits_and_what_is_sampled_in_16_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "p"
+    make_tiny_policy(folder, ["press red press black the lights are on and off"], hidden=128, layers=3, heads=4)
+    model, _ = load_policy(str(folder))
+    model.get_output_embeddings().weight.data *= 8  # As sharp as a trained one.
+    model.to(torch.bfloat16).save_pretrained(folder)
+    agents = PolicyAgents(str(folder), SAMPLED)
+    evaluate_suite(SUITE, agents, tmp_path / "32")
+    assert verify_result(tmp_path / "32", model=folder).trust == ("replayed", "recomputed")
+    agents._generator.model.to(torch.bfloat16)
+    evaluate_suite(SUITE, agents, tmp_path / "16")
+    assert "(computed in 32 bits, as --agent model:FOLDER does)" in problems(tmp_path / "16", folder)[0]
+
+
+def test_what_a_server_has_sampled_is_not_recomputed(tiny: Path, tmp_path: Path) -> None:
+    evaluate_suite(SUITE, "admissible-random", tmp_path / "r")
+    with pytest.raises(
+        InvalidOptionError, match="recorded no tokens of a policy: only what --agent model:FOLDER samples"
+    ):
+        verify_result(tmp_path / "r", model=tiny)
+
+
 def test_another_policy_is_not_the_one_that_played(honest: Path, tmp_path: Path) -> None:
     texts = [message["content"] for message in read(paths(honest)[1])[0]]
     make_tiny_policy(tmp_path / "other", texts, hidden=32, layers=2, heads=2, seed=1)
