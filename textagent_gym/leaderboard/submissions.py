@@ -11,7 +11,7 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import Result, load_result
 from textagent_gym.evaluation.results import SUMMARY, files_of
 from textagent_gym.evaluation.trust import REPLAYED
-from textagent_gym.leaderboard.entries import Entry, check_entry, find_results, shown_name
+from textagent_gym.leaderboard.entries import Entry, check_entry, check_name, find_results, shown_name
 from textagent_gym.leaderboard.trust import RERUN, note_trust
 
 LARGEST_SUBMISSION = 2**26
@@ -42,7 +42,8 @@ def accept(
         the entry, whose folder is where it is now, and whose notes say what looks as if somebody else had played.
 
     Raises:
-        InvalidOptionError: it is no result, is not right, is there already, or is too large; the message says why.
+        InvalidOptionError: it is no result, is not right, is there already, is too large, or its agent's name may look
+            like another one (see `entries.check_name`); the message says why.
     """
     suite = load_result(folder).suite
     paths = [*files_of(folder, suite), folder / SUMMARY]
@@ -59,6 +60,7 @@ def accept(
             entry = check_entry(copy, seconds, model=model, challenge=challenge)
         except InvalidOptionError as error:
             raise InvalidOptionError(str(error).replace(str(copy), str(folder))) from error
+        check_name(entry.result.agent)
         if all(episode.broken for episode in entry.result.episodes):
             raise InvalidOptionError("every episode broke: there is nothing to show")
         place = results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
