@@ -9,6 +9,7 @@ import pytest
 from baselines import grpo
 from baselines.command_line import read_config
 from benchmarks.reference_entries import ENTRIES, SUITES, TINY, players
+from tests.domains.scienceworld.conftest import simulator  # noqa: F401 (entries of ScienceWorld need it)
 from textagent_gym.evaluation import SUITES as PUBLISHED
 from textagent_gym.evaluation import load_result, suite_of
 from textagent_gym.leaderboard import check_entry, find_results
@@ -24,9 +25,9 @@ def name_of(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("suite", [*SUITES, *TINY])
-def test_every_agent_that_can_play_has_an_entry(suite: str) -> None:
+def test_every_agent_that_can_play_has_an_entry(suite: str, request: pytest.FixtureRequest) -> None:
     if suite.startswith("scienceworld"):
-        pytest.importorskip("scienceworld")
+        request.getfixturevalue("simulator")
     expected = {ENTRIES / suite / player for player in players(suite_of(suite))}
     assert expected <= set(FOLDERS)
 
@@ -50,7 +51,9 @@ def test_an_entry_lies_where_it_belongs(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
-def test_an_entry_is_right(folder: Path) -> None:
+def test_an_entry_is_right(folder: Path, request: pytest.FixtureRequest) -> None:
+    if folder.parent.name.startswith("scienceworld"):
+        request.getfixturevalue("simulator")
     if folder.name == "tiny":
         entry = check_entry(folder, model=TINY[folder.parent.name][0] / "policy")
         assert entry.trust == ("replayed", "recomputed") == read_ledger(ENTRIES)[entry.digest]

@@ -40,18 +40,9 @@ CHECKED_AGENTS = ("random", "admissible-random", "oracle", "expert")
 """Agents that act equally wherever they play, so that whoever claims to be one can be checked."""
 
 
-_TWINS = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l"})
-"""Characters of ASCII that look like another one in some case (UTS 39, confusables); so does "rn"."""
-
-
 def _letters(name: str) -> str:
-    """What a name reads like: without case, spaces, marks, characters that cannot be seen, and look-alikes of ASCII.
-
-    >>> _letters("Orac1e ") == _letters("oracIe") == _letters("oracle")
-    True
-    """
-    folded = unicodedata.normalize("NFKC", name).casefold().translate(_TWINS).replace("rn", "m")
-    return "".join(letter for letter in folded if letter.isalnum())
+    """What a name reads like: without case, spaces, marks and characters that cannot be seen."""
+    return "".join(letter for letter in unicodedata.normalize("NFKC", name).casefold() if letter.isalnum())
 
 
 class _Recorded:
