@@ -60,9 +60,9 @@ def accept(
             entry = check_entry(copy, seconds, model=model, challenge=challenge)
         except InvalidOptionError as error:
             raise InvalidOptionError(str(error).replace(str(copy), str(folder))) from error
-        check_name(entry.result.agent)
         if all(episode.broken for episode in entry.result.episodes):
             raise InvalidOptionError("every episode broke: there is nothing to show")
+        check_name(entry.result.agent)
         place = results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
         if place.exists():
             raise InvalidOptionError(f"it is there already: {place}")
