@@ -1,9 +1,9 @@
-"""The leaderboard's first entries: what the suite's own agents reach. Anybody gets the same files.
+"""The leaderboard's first entries: what the suite's own agents and tiny policies reach. Anybody gets the same files.
 
     python -m benchmarks.reference_entries
 
-Each entry is verified by replay before it is kept. `expert` and `oracle` play where a world has them. A run that was
-stopped resumes from OUT.part.
+Each entry is verified by replay before it is kept, and what a tiny policy has sampled is computed again. `expert` and
+`oracle` play where a world has them. A run that was stopped resumes from OUT.part.
 """
 
 from __future__ import annotations
@@ -17,25 +17,27 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
+from textagent_gym.agents import PolicySettings, policy_agents
 from textagent_gym.evaluation import Suite, evaluate_suite, suite_of
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.files import part_of
 from textagent_gym.leaderboard import check_entry
+from textagent_gym.leaderboard.trust import note_trust
 
 ENTRIES = Path(__file__).parent / "results"
+POLICIES = Path(__file__).parent / "policies"
 AGENTS = {"random": None, "admissible-random": "admissible_actions", "expert": "expert", "oracle": "oracle"}
 """Agents, and what a world must support so that they can play it."""
 SUITES = (
-    "textworld-quick-v1",
-    "alfworld-quick-v1",
-    "alfworld-state-size-v1",
-    "alfworld-action-size-v1",
-    "textcraft-quick-v1",
-    "textcraft-solution-length-v1",
-    "babyai-quick-v1",
-    "swe-quick-v1",
+    *(f"textworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
+    *(f"alfworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
+    *(f"textcraft-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
+    *("babyai-quick-v1", "babyai-core-v1", "babyai-state-size-v1", "babyai-solution-length-v2"),
+    *("scienceworld-quick-v1", "swe-quick-v1"),
 )
-"""Suites that are played within minutes, and whose results are small enough for a repository."""
+"""Quick, core, axis and harder suites of every world: those that a small machine plays within minutes."""
+TINY = {"babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8))}
+"""Suites of tiny policies: folder of each, as `benchmarks.tiny_policies` keeps it, and its sampling."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +46,20 @@ class Settings:
 
     out: Path = ENTRIES
     """Folder of the entries; what is there is replaced once all are complete."""
-    suites: tuple[str, ...] = SUITES
+    suites: tuple[str, ...] = (*SUITES, *TINY)
     """Suites to play; `textagent-gym suites` shows all."""
 
 
 def main(settings: Settings) -> None:
     """Play, check and keep."""
     console = Console()
-    jobs = [(suite, agent) for suite in map(suite_of, settings.suites) for agent in players(suite)]
+    jobs = [(suite, player) for suite in map(suite_of, settings.suites) for player in players(suite)]
     folder = part_of(settings.out)
     with Progress(console=console) as progress:
         bar = progress.add_task("Playing", total=len(jobs))
-        for suite, agent in jobs:
-            progress.update(bar, description=f"{agent} in {suite.name}")
-            place = folder / suite.name / agent
-            evaluate_suite(suite, agent, place)
-            check_entry(place)
+        for suite, player in jobs:
+            progress.update(bar, description=f"{player} in {suite.name}")
+            add(suite, player, folder)
             progress.advance(bar)
     if settings.out.exists():
         shutil.rmtree(settings.out)
@@ -67,13 +67,27 @@ def main(settings: Settings) -> None:
     console.print(f"{len(jobs)} entries below {settings.out}", soft_wrap=True)
 
 
+def add(suite: Suite, player: str, results: Path) -> None:
+    """Play a suite, check the result, and note beside it what was proven."""
+    place = results / suite.name / player
+    if player in AGENTS:
+        evaluate_suite(suite, player, place)
+        check_entry(place)
+    else:
+        run, sampling = TINY[suite.name]
+        evaluate_suite(suite, policy_agents(str(run / "policy"), sampling, 1), place, run=run)
+        entry = check_entry(place, model=run / "policy")
+        note_trust(results, entry.digest, entry.trust)
+
+
 def players(suite: Suite) -> list[str]:
-    """Agents that can play every part of a suite."""
+    """Agents that can play every part of a suite, and "tiny" for the tiny policy that was trained on such tasks."""
     supported = []
     for part in suite.parts:
         with closing(part.make()) as env:
             supported.append(base_of(env).supports)
-    return [agent for agent, need in AGENTS.items() if need is None or all(need in each for each in supported)]
+    agents = [agent for agent, need in AGENTS.items() if need is None or all(need in each for each in supported)]
+    return [*agents, "tiny"] if suite.name in TINY else agents
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@
 The settings are those of `baselines/recipes/WORLD/tiny`; what is made here are their demonstrations, of the world's
 oracle or expert, and the policy with random weights that they begin with. Prints success on held-out tasks before
 reinforcement learning and after it, and draws the curves of all worlds whose runs are in the folder. A stopped run
-resumes.
+resumes. `--keep benchmarks/policies` keeps what `benchmarks.reference_entries` plays.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ class Config:
     """Seed of the weights, the order of the demonstrations and the sampling."""
     plot: Path | None = None
     """File of the learning curves; its ending decides the format."""
+    keep: Path | None = None
+    """Folder of the policies that are kept as WORLD/policy, each beside the metrics of its training."""
 
 
 def settings_of(world: str, config: Config) -> tuple[sft.Config, grpo.Config]:
@@ -98,6 +101,14 @@ def lines_of(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
+def keep(run: Path, place: Path) -> None:
+    """Copy the policy of a run of GRPO, and the metrics of its training; what is there is replaced."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    shutil.copytree(run / "policy", place / "policy")
+    shutil.copy(run / "metrics.jsonl", place)
+
+
 def draw(folder: Path, file: Path) -> None:
     """Success over env steps, in training and on held-out tasks with its 95% interval, a panel per world."""
     import matplotlib as mpl
@@ -133,6 +144,8 @@ def main(config: Config) -> None:
             success = result[when]["success"], result[when]["success_interval"]
             Console().print(f"{world}, {when} GRPO: success {success[0]:.2f} {success[1]}")
         Console().print(f"{world}: {seconds}")
+        if config.keep is not None:
+            keep(config.out / world / "grpo", config.keep / world)
     if config.plot is not None:
         draw(config.out, config.plot)
 

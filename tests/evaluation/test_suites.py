@@ -18,7 +18,8 @@ import pytest
 from tests.cli.program import call, run
 from tests.evaluation.results import LIGHTS, SUITE, paths
 from textagent_gym.agents import make_agent
-from textagent_gym.errors import AgentError, InvalidOptionError
+from textagent_gym.core import TextEnv
+from textagent_gym.errors import AgentError, InvalidOptionError, PlanningBudgetError
 from textagent_gym.evaluation import (
     SUITES,
     EpisodeRecord,
@@ -58,6 +59,7 @@ DIGESTS = {
     "textcraft-solution-length-v1": "24a780cf1d52912b",
     "textcraft-harder-v1": "b4faa2044b4ac996",
     "babyai-quick-v1": "81ff91584554ea04",
+    "babyai-tiny-v1": "710b6aa5a0b5a76a",
     "babyai-core-v1": "e04fd4aacbcbe3bb",
     "babyai-agentgym-v1": "300825cd4ab71d7a",
     "babyai-state-size-v1": "98bf51dab2189ba5",
@@ -365,3 +367,24 @@ def test_random_agents_draw_otherwise_in_every_task_and_repetition() -> None:
 def test_the_seed_of_an_episode_does_not_depend_on_what_else_is_played() -> None:
     few, many = (evaluate(LIGHTS, "random", tasks=tasks, kwargs={"max_turns": 1}) for tasks in (2, 4))
     assert many.episodes[:2] == few.episodes
+
+
+def test_an_oracle_without_a_plan_stops_and_its_result_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = TextEnv.oracle
+
+    def spent(env: TextEnv[Any]) -> Any:
+        if env.task.index == 1:
+            raise PlanningBudgetError("no plan was found")
+        return planned(env)
+
+    monkeypatch.setattr(TextEnv, "oracle", spent)
+    result = evaluate_suite(SUITE, "oracle", tmp_path / "r")
+    stopped = [episode for episode in result.episodes if episode.stopped]
+    assert {episode.stopped for episode in stopped} == {"plan"}
+    assert all(not episode.success and not episode.broken for episode in stopped)
+    assert 0 < len(stopped) < len(result.episodes)
+    assert verify_result(tmp_path / "r").mismatches == ()
+    monkeypatch.setattr(TextEnv, "oracle", planned)
+    assert len(verify_result(tmp_path / "r").mismatches) == len(stopped)

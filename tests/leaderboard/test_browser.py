@@ -16,6 +16,9 @@ import pytest
 from benchmarks.leaderboard_site import LONGEST_WAIT
 from tests.evaluation.results import SUITE
 from tests.leaderboard.results import ATTACK
+from tests.leaderboard.test_learning import run_folder
+from textagent_gym.evaluation import evaluate_suite
+from textagent_gym.leaderboard import build
 from textagent_gym.terminal import visible
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs: pip install playwright")
@@ -245,6 +248,36 @@ def contrast(one: str, other: str) -> float:
 
     bright, dim = sorted((luminance(one), luminance(other)), reverse=True)
     return (bright + 0.05) / (dim + 0.05)
+
+
+def test_a_learning_curve_is_drawn_and_told_in_numbers(page: Any, tmp_path: Path) -> None:
+    evaluate_suite(SUITE, "oracle", tmp_path / "r", run=run_folder(tmp_path / "run", [0.0, 0.25, 1.0]))
+    (entry,), _ = build(tmp_path / "r", tmp_path / "site", episodes=0)
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(address(tmp_path / "site", f"agents/{entry.agent_slug}.html"))
+    section = page.get_by_role("region", name="Learning", exact=True)
+    assert "nobody can check it" in section.inner_text()
+    chart = section.get_by_role("img")
+    assert chart.get_attribute("aria-label").endswith(": 0.0% at 1, 100.0% at 3")
+    line = section.locator("polyline")
+    points = line.evaluate(
+        """line => [...line.points].map(point => point.matrixTransform(line.getScreenCTM())).map(({x, y}) => [x, y])"""
+    )
+    frame = chart.bounding_box()
+    across, down = zip(*points, strict=True)
+    assert frame["x"] < across[0] < across[1] < across[2] < frame["x"] + frame["width"] <= 360
+    assert across[2] - across[0] > 150
+    height = down[0] - down[2]
+    assert height > 80
+    assert down[0] - down[1] == pytest.approx(height / 4, abs=1)
+    colours = line.evaluate("line => [getComputedStyle(line).stroke, getComputedStyle(line).fill]")
+    assert colours[0] != "none"
+    assert colours[1] == "none"
+    table = section.get_by_role("table")
+    assert not table.is_visible()
+    section.get_by_text("Numbers").focus()
+    page.keyboard.press("Enter")
+    assert table.locator("tbody tr").all_inner_texts() == ["1\t0.0%", "2\t25.0%", "3\t100.0%"]
 
 
 def test_a_screen_reader_is_told_what_is_there(page: Any, site: Path) -> None:

@@ -6,30 +6,64 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.reference_entries import ENTRIES, SUITES, players
+from baselines import grpo
+from baselines.command_line import read_config
+from benchmarks.reference_entries import ENTRIES, SUITES, TINY, players
+from tests.domains.scienceworld.conftest import simulator  # noqa: F401 (entries of ScienceWorld need it)
+from textagent_gym.evaluation import SUITES as PUBLISHED
 from textagent_gym.evaluation import load_result, suite_of
 from textagent_gym.leaderboard import check_entry, find_results
+from textagent_gym.leaderboard.trust import read_ledger
+
+FOLDERS = find_results(ENTRIES)
+LARGEST = 40_000_000
+"""Bytes of all entries: what a repository should carry."""
 
 
-def test_every_agent_that_can_play_has_an_entry() -> None:
-    expected = {ENTRIES / name / agent for name in SUITES for agent in players(suite_of(name))}
-    assert expected <= set(find_results(ENTRIES))
+def name_of(folder: Path) -> str:
+    return folder.relative_to(ENTRIES).as_posix()
 
 
-@pytest.mark.parametrize("folder", find_results(ENTRIES), ids=lambda path: path.relative_to(ENTRIES).as_posix())
+@pytest.mark.parametrize("suite", [*SUITES, *TINY])
+def test_every_agent_that_can_play_has_an_entry(suite: str, request: pytest.FixtureRequest) -> None:
+    if suite.startswith("scienceworld"):
+        request.getfixturevalue("simulator")
+    expected = {ENTRIES / suite / player for player in players(suite_of(suite))}
+    assert expected <= set(FOLDERS)
+
+
+def test_every_quick_core_axis_and_harder_suite_has_entries_but_two() -> None:
+    kinds = ("-quick-", "-core-", "-size-", "-length-", "-harder-")
+    left_out = {name for name in PUBLISHED if any(kind in name for kind in kinds)} - set(SUITES)
+    assert left_out == {"scienceworld-core-v1", "swe-core-v1"}
+
+
+def test_all_entries_are_small_enough_for_a_repository() -> None:
+    assert sum(path.stat().st_size for path in ENTRIES.rglob("*") if path.is_file()) < LARGEST
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
 def test_an_entry_lies_where_it_belongs(folder: Path) -> None:
     result = load_result(folder)
     assert folder.parent.name == result.suite.name
-    assert folder.name.startswith(result.agent)
+    assert folder.name.startswith(result.agent) or (folder.name == "tiny" and result.agent.startswith("model:"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", find_results(ENTRIES), ids=lambda path: path.relative_to(ENTRIES).as_posix())
-def test_an_entry_is_right(folder: Path) -> None:
-    assert check_entry(folder).trust == ("replayed",)
+@pytest.mark.parametrize("suite", sorted({folder.parent.name for folder in FOLDERS}))
+def test_the_entries_of_a_suite_are_right(suite: str, request: pytest.FixtureRequest) -> None:
+    """All in one process, which makes every task once."""
+    if suite.startswith("scienceworld"):
+        request.getfixturevalue("simulator")
+    for folder in find_results(ENTRIES / suite):
+        if folder.name == "tiny":
+            entry = check_entry(folder, model=TINY[suite][0] / "policy")
+            assert entry.trust == ("replayed", "recomputed") == read_ledger(ENTRIES)[entry.digest]
+        else:
+            assert check_entry(folder).trust == ("replayed",), folder
 
 
-@pytest.mark.parametrize("folder", find_results(ENTRIES), ids=lambda path: path.relative_to(ENTRIES).as_posix())
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
 def test_the_oracle_is_the_ceiling_and_random_play_the_floor(folder: Path) -> None:
     result = load_result(folder)
     share = sum(episode.success for episode in result.episodes) / len(result.episodes)
@@ -37,3 +71,13 @@ def test_the_oracle_is_the_ceiling_and_random_play_the_floor(folder: Path) -> No
         assert share == 1.0
     if result.agent == "random":
         assert share == 0.0
+
+
+@pytest.mark.parametrize("suite", TINY)
+def test_a_tiny_policy_plays_the_tasks_of_its_recipe(suite: str) -> None:
+    run, sampling = TINY[suite]
+    recipe = read_config(grpo.Config, ["--config", f"{run.name}/tiny/grpo.yaml"])
+    (part,) = suite_of(suite).parts
+    settings = {name: value for name, value in recipe.set.items() if name != "num_tasks"}
+    assert (recipe.env, settings) == (part.env, {**part.kwargs, "max_turns": part.max_turns})
+    assert (recipe.max_action_tokens, recipe.eval_tasks) == (sampling.max_action_tokens, part.tasks)

@@ -46,24 +46,58 @@ def test_the_same_result_is_accepted_once(sent: Path, tmp_path: Path) -> None:
         accept(sent, tmp_path / "results")
 
 
-def renamed(folder: Path, copy: Path) -> Path:
+def renamed(folder: Path, copy: Path, name: str = "mine") -> Path:
     """A result with a new name of its agent, and all digests made anew."""
     shutil.copytree(folder, copy)
     identity = json.loads((copy / IDENTITY).read_text())
-    (copy / IDENTITY).write_text(json.dumps({**identity, "agent": "mine"}, indent=2, sort_keys=True) + "\n")
+    (copy / IDENTITY).write_text(json.dumps({**identity, "agent": name}, indent=2, sort_keys=True) + "\n")
     for part in SUITE.parts:
         values = read(records_of(copy, part))
-        values[0]["agent"] = "mine"
+        values[0]["agent"] = name
         write(records_of(copy, part), values)
     summarize_again(copy)
     return copy
 
 
 def test_a_result_under_another_name_is_refused(results: Path, tmp_path: Path) -> None:
-    taken = accept(results / SUITE.name / "attacking", tmp_path / "results").folder
+    taken = accept(results / SUITE.name / "admissible-random", tmp_path / "results").folder
     copy = renamed(taken, tmp_path / "copy")
     with pytest.raises(InvalidOptionError, match="every action is that of"):
         accept(copy, tmp_path / "results")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\u043eracle",
+        "oracl\u0435",
+        "my \u03bf",
+        "caf\u00e9",
+        "my\u00a0agent",
+        "a\u200bb",
+        "",
+        " mine",
+        "a\nb",
+        "<b>",
+        "x" * 81,
+    ],
+)
+def test_a_name_that_may_look_like_another_one_is_refused_and_shown_as_codes(
+    results: Path, tmp_path: Path, name: str
+) -> None:
+    copy = renamed(results / SUITE.name / "admissible-random", tmp_path / "copy", name)
+    with pytest.raises(InvalidOptionError, match="ASCII letters, digits, spaces") as refused:
+        accept(copy, tmp_path / "results")
+    assert everything(tmp_path / "results") == []
+    assert str(refused.value).isprintable()
+    (entry,), _ = build(copy, tmp_path / "site", episodes=0)
+    assert entry.agent.replace("\u2026", "").replace("\u240a", "").isascii()
+
+
+@pytest.mark.parametrize("name", ["openai:Qwen/Qwen3-8B (react)", "policy:1a2b", "my_agent v2.0+tools@main"])
+def test_names_of_models_are_accepted(results: Path, tmp_path: Path, name: str) -> None:
+    copy = renamed(results / SUITE.name / "admissible-random", tmp_path / "copy", name)
+    assert accept(copy, tmp_path / "results").agent == name
 
 
 def test_whoever_accepts_is_told_that_the_oracle_seems_to_have_played(sent: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class Agent(Protocol):
         ...
 
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
-        """The action that follows an observation; `None` if the agent cannot continue, its context being full.
+        """The action that follows an observation; `None` if the agent cannot continue (see `stop_reason`).
 
         Raises:
             AgentError: it cannot answer, and this says nothing about its policy.

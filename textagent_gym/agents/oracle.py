@@ -7,10 +7,15 @@ from typing import Any
 import gymnasium
 
 from textagent_gym.agents.base import text_env
+from textagent_gym.errors import PlanningBudgetError
 
 
 class OracleAgent:
-    """Follows the optimal plan from wherever it stands."""
+    """Follows the optimal plan from wherever it stands.
+
+    Attributes:
+        stop_reason: "plan", once no plan was found before the planner's budget was spent.
+    """
 
     name = "oracle"
 
@@ -19,8 +24,13 @@ class OracleAgent:
 
     def reset(self, seed: int) -> None:
         """A new episode begins; nothing is drawn at random."""
+        self.stop_reason = ""
 
-    def act(self, observation: str, info: dict[str, Any]) -> str:
-        """The first action of the optimal plan, or an empty one where the goal is out of reach."""
-        plan = self._env.oracle()
+    def act(self, observation: str, info: dict[str, Any]) -> str | None:
+        """The first action of the optimal plan; an empty one where the goal is out of reach, `None` without a plan."""
+        try:
+            plan = self._env.oracle()
+        except PlanningBudgetError:
+            self.stop_reason = "plan"
+            return None
         return str(plan[0]) if plan else ""

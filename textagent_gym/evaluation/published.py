@@ -199,6 +199,17 @@ _ALL = (
     ),
     _suite("babyai-quick-v1", "twenty levels of BabyAI with two rooms", _babyai("r1-c2", tasks=20)),
     _suite(
+        "babyai-tiny-v1",
+        "BabyAI as the tiny recipe trains it: one room, four objects, one of which is to be found",
+        Part(
+            name="one-room",
+            env=f"{NAMESPACE}/BabyAI-v0",
+            kwargs={"columns": 1, "room_size": 6, "objects": 4, "kinds": "goto"},
+            max_turns=6,
+            tasks=100,
+        ),
+    ),
+    _suite(
         "babyai-core-v1",
         "BabyAI: one room, four rooms, and a sequence in four rooms",
         _babyai("one-room", columns=1, room_size=8),

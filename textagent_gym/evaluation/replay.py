@@ -92,6 +92,11 @@ class _Recorded:
         if self._claimed is not None:
             self._claimed.reset(seed)
 
+    @property
+    def stop_reason(self) -> str:
+        """Why the agent that is said to have acted stops here; "" where that cannot be checked."""
+        return getattr(self._claimed, "stop_reason", "")
+
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
         """The next recorded action."""
         action = self._actions[self._next] if self._next < len(self._actions) else None

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from unicodedata import category
 
 import gymnasium
 
@@ -23,6 +22,7 @@ from textagent_gym.terminal import visible
 
 LONGEST_NAME = 80
 """Characters of an agent's name that are shown: two lines of a table's cell."""
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+()-]*[A-Za-z0-9)+])?")
 _DEEPEST = 4  # Folders between the one that is named and a result: SUITE/AGENT, and two for whoever sorts otherwise.
 _LONGEST_SLUG = 40  # Characters of a name that an address repeats.
 _MOST_REASONS = 3  # Differences that are told of a result that is left out: the first show what is wrong.
@@ -202,13 +202,27 @@ def shown(text: str, longest: int = _LONGEST_REASON) -> str:
     return visible(text if len(text) <= longest else text[:longest] + "…").translate(_ONE_LINE)
 
 
-def shown_name(name: str) -> str:
-    """The name of an agent as it may be shown, with what cannot be seen; "(no name)" for an empty one.
+def check_name(name: str) -> None:
+    """Refuse a name of an agent that may look like another one, such as "oracle" with a Cyrillic "o".
 
-    >>> shown_name("ora\\u200bcle")
-    'ora\\\\u200bcle'
+    Raises:
+        InvalidOptionError: it is not made of ASCII letters, digits, spaces and a few signs, does not begin with a
+            letter or a digit, or is too long to be shown.
     """
-    seen = "".join(f"\\u{ord(each):04x}" if category(each) == "Cf" else each for each in name[:LONGEST_NAME])
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+        raise InvalidOptionError(
+            f"the agent's name must be 1 to {LONGEST_NAME} of: ASCII letters, digits, spaces, . _ : / @ + ( ) -, and "
+            f"begin with a letter or a digit, got {shown_name(name)!r}"
+        )
+
+
+def shown_name(name: str) -> str:
+    """The name of an agent as it may be shown: what is not ASCII as its code; "(no name)" for an empty one.
+
+    >>> shown_name("ora\\u200bcle"), shown_name("\\u043eracle")
+    ('ora\\\\u200bcle', '\\\\u043eracle')
+    """
+    seen = "".join(each if each.isascii() else f"\\u{ord(each):04x}" for each in name[:LONGEST_NAME])
     return shown(seen + name[LONGEST_NAME:][:1], LONGEST_NAME).strip() or "(no name)"
 
 

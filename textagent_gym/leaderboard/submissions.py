@@ -13,7 +13,7 @@ from textagent_gym.evaluation.copies import folded
 from textagent_gym.evaluation.draws import DRAWS, described, read_draws
 from textagent_gym.evaluation.results import SUMMARY, files_of
 from textagent_gym.evaluation.trust import REPLAYED
-from textagent_gym.leaderboard.entries import Entry, check_entry, find_results, shown_name
+from textagent_gym.leaderboard.entries import Entry, check_entry, check_name, find_results, shown_name
 from textagent_gym.leaderboard.trust import RERUN, note_trust
 
 LARGEST_SUBMISSION = 2**26
@@ -44,7 +44,8 @@ def accept(
         the entry, whose folder is where it is now, and whose notes say what looks as if somebody else had played.
 
     Raises:
-        InvalidOptionError: it is no result, is not right, is there already, or is too large; the message says why.
+        InvalidOptionError: it is no result, is not right, is there already, is too large, or its agent's name may look
+            like another one (see `entries.check_name`); the message says why.
     """
     suite = load_result(folder).suite
     paths = [*files_of(folder, suite), folder / SUMMARY]
@@ -65,6 +66,7 @@ def accept(
             described(read_draws(results / DRAWS), entry.result.suite.name)
         if all(episode.broken for episode in entry.result.episodes):
             raise InvalidOptionError("every episode broke: there is nothing to show")
+        check_name(entry.result.agent)
         place = results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
         if place.exists():
             raise InvalidOptionError(f"it is there already: {place}")
