@@ -114,6 +114,20 @@ def test_a_process_serves_one_environment_after_the_other() -> None:
         env.close()
 
 
+def test_the_simulator_leaves_the_callers_folder_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    simulator = Server()
+    folder = Path(simulator._folder)
+    simulator.load("find-plant", 0, "")
+    simulator.step("look around")
+    assert list(tmp_path.iterdir()) == []
+    assert [file.name for file in folder.iterdir()] == ["object_type_ids.tsv"]
+    os.kill(simulator.pid, signal.SIGKILL)
+    simulator._process.wait(60)
+    give(simulator)
+    assert not folder.exists()
+
+
 def test_the_splits_are_those_of_the_simulator() -> None:
     simulator = take()
     for name in ("power-component", "grow-fruit", "identify-life-stages-1"):
