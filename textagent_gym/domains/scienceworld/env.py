@@ -35,7 +35,7 @@ focus on OBJECT: say that this is what the task asks for; the wrong object loses
 inventory: what you carry
 task: what is to be done
 wait, wait1: let ten turns pass, or one
-reset task: begin again
+reset task: forget progress and focus, not what has happened in the world
 
 Where a name means several things, the answer is a numbered list: write the number, such as 0. Focus only on what the \
 task tells you to focus on."""
