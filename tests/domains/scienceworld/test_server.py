@@ -15,8 +15,10 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from textagent_gym.calls import parse_function, render_function
 from textagent_gym.core import TextEnv
 from textagent_gym.domains.scienceworld import ScienceWorldEnv, gold, server
+from textagent_gym.domains.scienceworld.functions import TOOLS, call_of, command_of
 from textagent_gym.domains.scienceworld.server import Server, give, stop_idle, take
 from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
 from textagent_gym.errors import WorldBrokenError
@@ -135,6 +137,17 @@ def test_the_splits_are_those_of_the_simulator() -> None:
         listed = [number for split in SPLITS for number in simulator.variations(split)]
         assert listed == list(range(sum(TASKS[name])))
         assert tuple(len(simulator.variations(split)) for split in SPLITS) == TASKS[name]
+    give(simulator)
+
+
+@pytest.mark.slow
+def test_every_valid_action_can_be_called() -> None:
+    simulator = take()
+    for task in TASKS:
+        simulator.load(task, 0, "easy")
+        for command in simulator.valid_actions():
+            call = parse_function(render_function(call_of(command)), TOOLS)
+            assert command_of(call) == command
     give(simulator)
 
 
