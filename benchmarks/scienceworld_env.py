@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -70,11 +71,11 @@ class Comparison:
 
 
 def package() -> PackageEnv:
-    """The package's environment, made deterministic."""
+    """The package's environment, made deterministic, and without a limit of moves."""
     before = os.environ.get("JAVA_TOOL_OPTIONS")
     os.environ["JAVA_TOOL_OPTIONS"] = " ".join(DETERMINISTIC)
     try:
-        return PackageEnv()
+        return PackageEnv(envStepLimit=sys.maxsize)  # By default, it says "completed" after 100.
     finally:
         del os.environ["JAVA_TOOL_OPTIONS"]
         if before is not None:

@@ -314,7 +314,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
 
         Raises:
             UnknownTaskError: there is no such task.
-            InvalidOptionError: an unknown option, or a value that it cannot have.
+            InvalidOptionError: an unknown option, or a value that it cannot have; or the split holds no tasks.
             WorldBrokenError: the world has failed, and so has a fresh one.
         """
         super().reset(seed=seed)
@@ -619,6 +619,8 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         if "task_index" in options:
             return self.tasks.task(self.split, options["task_index"])
         size = self.tasks.size(self.split)
+        if size == 0:
+            raise InvalidOptionError(f"split {self.split!r} holds no tasks with these options")
         count = min(_ENDLESS if size is None else size, self.num_tasks or _ENDLESS)
         return self.tasks.task(self.split, int(self.np_random.integers(count)))
 

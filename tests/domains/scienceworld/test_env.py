@@ -8,13 +8,25 @@ import gymnasium
 import pytest
 
 from textagent_gym.agents import make_agent
+from textagent_gym.calls import Call, parse_function, render_function
 from textagent_gym.core import TextEnv
 from textagent_gym.domains.scienceworld import ScienceWorldEnv, env, gold
+from textagent_gym.domains.scienceworld.functions import call_of, command_of
 from textagent_gym.domains.scienceworld.gold import GoldPath
 from textagent_gym.domains.scienceworld.server import NOT_UNDERSTOOD
 from textagent_gym.errors import WorldBrokenError
 from textagent_gym.evaluation import play
 
+CALLS = {
+    "use thermometer on water": ("use", {"object": "thermometer", "target": "water"}),
+    "use lighter": ("use", {"object": "lighter"}),
+    "go to kitchen": ("go", {"location": "kitchen"}),
+    "move orange on table to blue box": ("move", {"object": "orange on table", "target": "blue box"}),
+    "connect door to hallway to agent": ("connect", {"object": "door", "target": "hallway to agent"}),
+    "look around": ("look_around", {}),
+    "wait1": ("wait1", {}),
+    "0": ("choose", {"number": 0}),
+}
 PATH = ("focus on water", "heat water", "wait")
 SCORES = {"focus on water": 30, "heat water": 60, "wait": 100, "focus on door": -100, "stumble": 20}
 
@@ -167,3 +179,38 @@ def test_a_task_can_be_solved_within_the_default_budget() -> None:
     world = make()
     world.reset(options={"task_index": 0})
     assert world.max_turns == 200
+
+
+@pytest.mark.parametrize("command", CALLS)
+def test_a_call_stands_for_its_command(command: str) -> None:
+    name, arguments = CALLS[command]
+    assert call_of(command) == Call(name, arguments)
+    assert command_of(Call(name, arguments)) == command
+
+
+def test_what_is_no_command_stands_for_no_call() -> None:
+    with pytest.raises(ValueError, match="'dance' is not a command of ScienceWorld"):
+        call_of("dance")
+
+
+def test_functions_do_what_commands_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ("focus on water", "look around", "wait")
+    monkeypatch.setattr(env, "gold_path", lambda *task: GoldPath(path, 300))
+    monkeypatch.setattr(Script, "valid_actions", lambda self: ["wait", "go to kitchen", "wait"])
+    functions = make(action_format="functions", reward_density="dense")
+    names = {tool.name for tool in functions.tools}
+    assert make().tools == ()
+    assert all(f'"name": "{name}"' in functions.instructions for name in names)
+    functions.reset(options={"task_index": 0})
+    assert [parse_function(each, functions.tools).tool for each in functions.admissible_actions()] == ["go", "wait"]
+    expert, rewards = functions.expert(), []
+    for _ in path:
+        action = expert.action()
+        expert.observe(action, "")
+        rewards.append(functions.step(action)[1])
+    assert rewards == pytest.approx([0.3, 0.0, 0.7])
+    functions.reset(options={"task_index": 0})
+    observation, _, _, _, info = functions.step("wait")
+    assert observation.startswith("There is no JSON object")
+    assert not info["valid_action"]
+    assert functions.step(render_function(Call("wait")))[4]["success"]

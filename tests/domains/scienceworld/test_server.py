@@ -15,8 +15,10 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from textagent_gym.calls import parse_function, render_function
 from textagent_gym.core import TextEnv
 from textagent_gym.domains.scienceworld import ScienceWorldEnv, gold, server
+from textagent_gym.domains.scienceworld.functions import TOOLS, call_of, command_of
 from textagent_gym.domains.scienceworld.server import Server, give, stop_idle, take
 from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
 from textagent_gym.errors import WorldBrokenError
@@ -114,6 +116,20 @@ def test_a_process_serves_one_environment_after_the_other() -> None:
         env.close()
 
 
+def test_the_simulator_leaves_the_callers_folder_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    simulator = Server()
+    folder = Path(simulator._folder)
+    simulator.load("find-plant", 0, "")
+    simulator.step("look around")
+    assert list(tmp_path.iterdir()) == []
+    assert [file.name for file in folder.iterdir()] == ["object_type_ids.tsv"]
+    os.kill(simulator.pid, signal.SIGKILL)
+    simulator._process.wait(60)
+    give(simulator)
+    assert not folder.exists()
+
+
 def test_the_splits_are_those_of_the_simulator() -> None:
     simulator = take()
     for name in ("power-component", "grow-fruit", "identify-life-stages-1"):
@@ -121,6 +137,17 @@ def test_the_splits_are_those_of_the_simulator() -> None:
         listed = [number for split in SPLITS for number in simulator.variations(split)]
         assert listed == list(range(sum(TASKS[name])))
         assert tuple(len(simulator.variations(split)) for split in SPLITS) == TASKS[name]
+    give(simulator)
+
+
+@pytest.mark.slow
+def test_every_valid_action_can_be_called() -> None:
+    simulator = take()
+    for task in TASKS:
+        simulator.load(task, 0, "easy")
+        for command in simulator.valid_actions():
+            call = parse_function(render_function(call_of(command)), TOOLS)
+            assert command_of(call) == command
     give(simulator)
 
 

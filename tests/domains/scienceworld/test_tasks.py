@@ -117,12 +117,19 @@ def test_a_gold_path_is_computed_once(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_recorded_paths_are_of_tasks_that_exist_and_bound_their_length() -> None:
-    source = ScienceWorldTasks()
     for (name, variation), path in gold._recorded().items():
         assert variation < sum(TASKS[name])
         assert 0 < len(path.actions) <= 200
         assert path.objects > 100
-    task = source.task("train", 0)
-    recorded = gold.recorded("boil", 0)
-    assert recorded is None or task.complexity.solution_length == len(recorded.actions)
-    assert not task.complexity.exact
+
+
+def test_a_path_is_recorded_for_one_task_of_each_sort_in_each_split() -> None:
+    source = ScienceWorldTasks()
+    for split in SPLITS:
+        tasks = [source.task(split, index) for index in range(30)]
+        assert {task.task_type for task in tasks} == set(TASKS)
+        for task in tasks:
+            path = gold.recorded(*source.world(task))
+            assert path is not None
+            assert task.complexity.solution_length == len(path.actions)
+            assert not task.complexity.exact

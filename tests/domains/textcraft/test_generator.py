@@ -76,6 +76,7 @@ def test_splits_are_disjoint() -> None:
     ("asked", "message"),
     [
         ({"depth": 3, "recipes": 2}, "depth=3 with branching=(1, 3) needs more than recipes=2"),
+        ({"depth": 3, "solution_length": 3}, "depth=3 with branching=(1, 3) needs more than solution_length=3"),
         ({"items": 100}, "items goes from 9 to"),
         ({"solution_length": 150}, "shortest plans have"),
     ],

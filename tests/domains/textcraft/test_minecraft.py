@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 
 from tests.domains.textcraft.test_planner import play
@@ -119,4 +120,6 @@ def test_goals_are_chosen_by_depth_and_length() -> None:
         assert task.task_type in ("depth 2", "depth 3")
         game = chosen.world(task)
         assert set(game.shown) == set(chosen.book.needed(game.goal))
-    assert MinecraftTasks(MinecraftOptions(lengths=(190, 199))).size("train") == 0
+    env = gymnasium.make("textagent/TextCraft-minecraft-v0", lengths=(190, 199))
+    with pytest.raises(InvalidOptionError, match="split 'train' holds no tasks with these options"):
+        env.reset(seed=0)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
+from textagent_gym.action_format import ActionOptions
 from textagent_gym.calls import ActionError, Call, Parameter, Tool, ask_for_functions, parse_function, render_function
 from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.babyai.commands import (
@@ -23,7 +24,7 @@ from textagent_gym.domains.babyai.tasks import BabyAITasks, view_of
 from textagent_gym.domains.babyai.texts import TextFormat, describe, goal
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.expert import Expert
-from textagent_gym.knobs import Options, OptionsClass, accepts, arguments_of, check_names, knob
+from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names, knob
 from textagent_gym.options import TextEnvKwargs
 from textagent_gym.tasks import Task
 
@@ -72,13 +73,10 @@ toggle and go through DOOR: walk to a closed or locked door, open it and step in
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextOptions(Options):
+class TextOptions(ActionOptions):
     """How actions and observations are worded."""
 
     text_format: TextFormat = knob("concise", 'wording of observations: "concise", or that of "agentgym" or "balrog"')
-    action_format: Literal["commands", "functions"] = knob(
-        "commands", 'wording of actions, "commands" or "functions", which are calls as JSON objects'
-    )
 
 
 class BabyAIKwargs(TextEnvKwargs, total=False):

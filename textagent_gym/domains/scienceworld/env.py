@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
+from textagent_gym.action_format import ActionOptions
+from textagent_gym.calls import ActionError, Tool, ask_for_functions, parse_function, render_function
 from textagent_gym.core import Outcome, TextEnv
+from textagent_gym.domains.scienceworld.functions import TOOLS, call_of, command_of
 from textagent_gym.domains.scienceworld.gold import gold_path
 from textagent_gym.domains.scienceworld.server import NOT_UNDERSTOOD, Server, give, take
 from textagent_gym.domains.scienceworld.tasks import ScienceWorldOptions, ScienceWorldTasks
@@ -15,8 +18,13 @@ from textagent_gym.options import TextEnvKwargs
 from textagent_gym.registration import SCIENCEWORLD, require
 from textagent_gym.tasks import Task
 
-_INSTRUCTIONS = """\
-You carry out a task of primary school science in a small world of rooms. Each turn, write one command:
+_RULES = """\
+You carry out a task of primary school science in a small world of rooms. Each turn, {commands}
+
+Where a name means several things, the answer is a numbered list: {choose}. Focus only on what the task tells you to \
+focus on."""
+_COMMANDS = """\
+write one command:
 
 open OBJECT, close OBJECT: a door or a container
 go LOCATION: to a room next to this one, through an open door
@@ -35,15 +43,13 @@ focus on OBJECT: say that this is what the task asks for; the wrong object loses
 inventory: what you carry
 task: what is to be done
 wait, wait1: let ten turns pass, or one
-reset task: begin again
-
-Where a name means several things, the answer is a numbered list: write the number, such as 0. Focus only on what the \
-task tells you to focus on."""
+reset task: forget progress and focus, not what has happened in the world"""
 
 
 class ScienceWorldKwargs(TextEnvKwargs, total=False):
     """Keyword arguments of `ScienceWorldEnv`, for editors."""
 
+    action_format: Literal["commands", "functions"]
     task_types: str | Sequence[str] | None
     variations: int | None
     simplifications: str | Sequence[str] | None
@@ -62,7 +68,8 @@ class ScienceWorldEnv(TextEnv[Task]):
     Commands in plain words, such as `go kitchen`, `pick up thermometer`, `use thermometer on water`, `focus on water`;
     `instructions` lists them all. Where a name means several things, the answer is a numbered list, and the next action
     is a number. What is no command costs a turn and is not valid. What is a command and cannot be done counts as valid:
-    the simulator does not say which it was.
+    the simulator does not say which it was. With `action_format="functions"` an action is a call as a JSON object; see
+    `tools`.
 
     ## Observations
     The simulator's own texts. The first one is the task and then the room.
@@ -79,15 +86,15 @@ class ScienceWorldEnv(TextEnv[Task]):
     The simulator's score, 0 to 100, is `info["score"]` as 0.0 to 1.0. Success is a score of 100 and nothing else.
     `reward_density` pays the changes of the score; a solved episode returns 1.0, any other one less. Focusing on the
     wrong object, for which the simulator gives -100, ends the episode: it counts as score 0, and what was paid is taken
-    back. The turn budget is 200; upstream's is 100, and the longest gold path recorded has 178 actions.
+    back. The turn budget is 200; upstream's is 100, and the longest gold path recorded has 191 actions.
 
     ## Difficulty
     What makes a task hard is the task. `task_types` chooses among the 30, `variations` bounds how many of each are
     played, `simplifications` make worlds simpler. A gold path, which the simulator computes, is an upper bound of the
-    solution length (`exact` is false); `complexity` holds it where it comes with the package, which it does for some
-    worlds without simplifications. `expert()` follows a gold path. It knows the path beforehand: it does not show what
-    can be found out by reading. After an action of somebody else it continues with the next action of the path, which
-    may not be possible any more.
+    solution length (`exact` is false). `complexity` holds it where it comes with the package, as it does for the first
+    variation of each task in each split, without simplifications. `expert()` follows a gold path. It knows the path
+    beforehand: it does not show what can be found out by reading. After an action of somebody else it continues with
+    the next action of the path, which may not be possible any more.
 
     ## Registered ids
     `textagent/ScienceWorld-v0`: all tasks. One task each, with its numbers of variations:
@@ -126,8 +133,8 @@ class ScienceWorldEnv(TextEnv[Task]):
     | `textagent/ScienceWorld-mendelian-genetics-unknown-plant-v0` | 240 | 120 | 120 |
 
     Args:
-        options: knobs of `textagent_gym.domains.scienceworld.tasks.ScienceWorldOptions`, and the arguments of
-            `TextEnv`.
+        options: knobs of `textagent_gym.domains.scienceworld.tasks.ScienceWorldOptions` and of
+            `textagent_gym.action_format.ActionOptions`, and the arguments of `TextEnv`.
 
     Raises:
         InvalidOptionError: an argument has a name or value that does not exist.
@@ -140,10 +147,11 @@ class ScienceWorldEnv(TextEnv[Task]):
     pays = "score"
     idle_actions = ("look", "inventory", "task", "read")
 
-    @accepts(ScienceWorldOptions)
+    @accepts(ScienceWorldOptions, ActionOptions)
     def __init__(self, **options: Unpack[ScienceWorldKwargs]) -> None:
-        check_names("ScienceWorld", options, ScienceWorldOptions)
+        check_names("ScienceWorld", options, ScienceWorldOptions, ActionOptions)
         source = ScienceWorldTasks(ScienceWorldOptions.of(options))
+        self.action_format = ActionOptions.of(options).action_format
         require(SCIENCEWORLD)
         super().__init__(source, **arguments_of(TextEnvKwargs, options))
         self._source = source
@@ -153,12 +161,19 @@ class ScienceWorldEnv(TextEnv[Task]):
     @classmethod
     def declared_options(cls, given: Mapping[str, Any]) -> tuple[OptionsClass, ...]:
         """Classes that declare the knobs."""
-        return (ScienceWorldOptions,)
+        return ScienceWorldOptions, ActionOptions
 
     @property
     def instructions(self) -> str:
         """See `TextEnv`."""
-        return _INSTRUCTIONS
+        if self.tools:
+            return _RULES.format(commands=ask_for_functions(self.tools), choose="choose one")
+        return _RULES.format(commands=_COMMANDS, choose="write the number, such as 0")
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """See `TextEnv`."""
+        return TOOLS if self.action_format == "functions" else ()
 
     @property
     def server(self) -> Server:
@@ -179,7 +194,11 @@ class ScienceWorldEnv(TextEnv[Task]):
         return f"{self.server.description()}\n\n{self.server.step('look around')}"
 
     def _act(self, action: str) -> Outcome:
-        observation = self.server.step(action)
+        try:
+            command = command_of(parse_function(action, TOOLS)) if self.tools else action
+        except ActionError as error:
+            return Outcome(str(error), valid=False)
+        observation = self.server.step(command)
         score, completed = self.server.score(), self.server.completed()
         return Outcome(
             observation,
@@ -190,11 +209,16 @@ class ScienceWorldEnv(TextEnv[Task]):
         )
 
     def _admissible_actions(self) -> tuple[str, ...]:
-        return tuple(sorted(set(self.server.valid_actions())))
+        return tuple(sorted({self._worded(command) for command in self.server.valid_actions()}))
 
     def _expert(self) -> _GoldPathFollower:
         name, variation = self._source.world(self.task)
-        return _GoldPathFollower(gold_path(name, variation, self._source.simplifications).actions)
+        path = gold_path(name, variation, self._source.simplifications).actions
+        return _GoldPathFollower(tuple(map(self._worded, path)), self._worded("look around"))
+
+    def _worded(self, command: str) -> str:
+        """A command in the format in use."""
+        return render_function(call_of(command)) if self.tools else command
 
     def _abandon(self) -> None:
         if self._give_back is not None:
@@ -205,8 +229,9 @@ class ScienceWorldEnv(TextEnv[Task]):
 class _GoldPathFollower:
     """Follows a gold path; what somebody else did in between does not count."""
 
-    def __init__(self, path: Sequence[str]) -> None:
+    def __init__(self, path: Sequence[str], idle: str) -> None:
         self._path = path
+        self._idle = idle
         self._done = 0
 
     def observe(self, action: str | None, observation: str) -> None:
@@ -216,4 +241,4 @@ class _GoldPathFollower:
 
     def action(self) -> str:
         """See `Expert`."""
-        return self._path[self._done] if self._done < len(self._path) else "look around"
+        return self._path[self._done] if self._done < len(self._path) else self._idle

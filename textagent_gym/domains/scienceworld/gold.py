@@ -1,7 +1,8 @@
 """Gold paths: sequences of actions that solve a task, as the simulator computes them.
 
-Computing one takes a second or more, and draws at random. So a path is recorded once: those in `gold_paths.jsonl` come
-with the package, any other one is computed when it is first asked for and kept in the cache.
+Computing one takes a second or more, and draws at random. So a path is recorded once. `gold_paths.jsonl`, which comes
+with the package, holds those of the first variation of each task in each split. Any other one is computed when it is
+first asked for, and kept in the folder `scienceworld` of the cache.
 """
 
 from __future__ import annotations

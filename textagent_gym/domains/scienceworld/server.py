@@ -15,6 +15,7 @@ import logging
 import os
 import shutil
 import subprocess
+import tempfile
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
@@ -42,7 +43,9 @@ class MissingJavaError(TextAgentError, RuntimeError):
 
 
 class Server:
-    """One Java process with one simulator.
+    """One Java process with one simulator, in a working folder of its own, which goes with it.
+
+    The simulator reads and writes a table of object types in its working folder, `object_type_ids.tsv`.
 
     Raises:
         MissingJavaError: there is no Java.
@@ -57,7 +60,9 @@ class Server:
         self._errors = (Py4JError, OSError)
         self._owner = os.getpid()
         self._gateway: Any = None
-        command = [_java(), "-cp", f"{py4j.find_jar_path()}{os.pathsep}{JAR_PATH}", *_JAVA_OPTIONS]
+        jars = os.pathsep.join(map(os.path.abspath, (py4j.find_jar_path(), JAR_PATH)))
+        command = [_java(), "-cp", jars, *_JAVA_OPTIONS]
+        self._folder = tempfile.mkdtemp(prefix="textagent-scienceworld-")
         # The process ends as soon as its input does, which is when this one ends, however it ends. It is in a session
         # of its own: Ctrl-C is for this process alone.
         self._process = subprocess.Popen(
@@ -65,6 +70,7 @@ class Server:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            cwd=self._folder,
             start_new_session=True,
         )
         _servers.add(self)
@@ -145,12 +151,13 @@ class Server:
         return [int(number) for number in self._call(f"getVariations{split.capitalize()}")]
 
     def stop(self) -> None:
-        """End the process and wait for its end."""
+        """End the process, wait for its end and delete its folder."""
         if self._owner == os.getpid():
             if self._gateway is not None:
                 self._gateway.close()
             self._process.kill()
             self._process.wait()
+            shutil.rmtree(self._folder, ignore_errors=True)
         self.close_pipe()
 
     def close_pipe(self) -> None:
@@ -176,6 +183,7 @@ def take() -> Server:
             server = _idle.pop()
             if server.alive:
                 return server
+            server.stop()
     return Server()
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
+from textagent_gym.action_format import ActionOptions
 from textagent_gym.calls import ActionError, Call, Parameter, Tool, ask_for_functions, parse_function, render_function
 from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.textcraft.book import Game
@@ -13,7 +13,7 @@ from textagent_gym.domains.textcraft.engine import State
 from textagent_gym.domains.textcraft.generator import GraphSpec
 from textagent_gym.domains.textcraft.planner import solve
 from textagent_gym.domains.textcraft.tasks import GraphTasks, MinecraftOptions, MinecraftTasks, milestones
-from textagent_gym.knobs import Options, OptionsClass, accepts, arguments_of, check_names, knob
+from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names
 from textagent_gym.options import TextEnvKwargs
 from textagent_gym.tasks import Task
 
@@ -40,15 +40,6 @@ _COMMANDS = """\
 get COUNT ITEM: take items, such as `get 2 oak log`
 craft COUNT ITEM using COUNT INGREDIENT, COUNT INGREDIENT: as the recipe says
 inventory: list what you carry"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ActionOptions(Options):
-    """How actions are worded."""
-
-    action_format: Literal["commands", "functions"] = knob(
-        "commands", 'wording of actions, "commands" or "functions", which are calls as JSON objects'
-    )
 
 
 class TextCraftKwargs(TextEnvKwargs, total=False):

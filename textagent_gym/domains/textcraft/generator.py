@@ -95,7 +95,9 @@ def _complaint(spec: GraphSpec, lengths: set[int], sizes: set[int]) -> str:
             f"{start}: their shortest plans have {low} to {high} actions. "
             "More come from a larger depth, branching or counts, fewer from smaller ones"
         )
-    return f"{start}: depth={spec.depth} with branching={spec.branching} needs more than recipes={spec.recipes}"
+    short = spec.solution_length is not None and spec.solution_length <= spec.recipes
+    bound = f"solution_length={spec.solution_length}" if short else f"recipes={spec.recipes}"
+    return f"{start}: depth={spec.depth} with branching={spec.branching} needs more than {bound}"
 
 
 @dataclass
