@@ -26,11 +26,13 @@ from textagent_gym.domains.textworld.generation.patterns import (
     Index,
     Join,
     Pattern,
+    Use,
     add_to_index,
-    bind,
     fill,
     join,
+    pattern,
     remove_from_index,
+    uses_of,
 )
 from textagent_gym.domains.textworld.logic import Fact
 
@@ -100,8 +102,7 @@ class Assignment(NamedTuple):
     @property
     def key(self) -> Key:
         """What tells it apart from the others."""
-        pattern = self.rule.pattern
-        return pattern.name, tuple(self.entities[name] for name in pattern.types)
+        return self.rule.pattern.name, tuple(self.entities[name] for name in self.rule.pattern.types)
 
 
 class Rules:
@@ -159,32 +160,15 @@ class Rules:
         return {name: self.subtypes[kind] for name, kind in rule.types.items()}
 
     @cached_property
-    def constraints(self) -> dict[tuple[str, ...], list[tuple[Fact, dict[str, frozenset[str]], Join]]]:
-        """What no state may hold together, by the predicate and the types of a fact that could be part of it."""
-        found = defaultdict(list)
-        for rule in map(pattern, self.kb.logic.constraints.values()):
-            kinds = self.kinds(rule)
-            for position, predicate in enumerate(rule.needs):
-                rest = join(rule.needs[:position] + rule.needs[position + 1 :], set(predicate[1:]), kinds)
-                for types in product(*(sorted(kinds[name]) for name in predicate[1:])):
-                    found[predicate[0], *types].append((predicate, kinds, rest))
-        return found
+    def constraints(self) -> dict[tuple[str, int], list[Use]]:
+        """What no state may hold together, by the facts that could be part of it."""
+        return uses_of(map(pattern, self.kb.logic.constraints.values()), self.subtypes, {})
 
 
 @lru_cache(maxsize=8)
 def rules_of(kb: Any) -> Rules:
     """The rules of a knowledge base; prepared once."""
     return Rules(kb)
-
-
-def pattern(rule: Any) -> Pattern:
-    """A rule of TextWorld as a pattern."""
-    types = {placeholder.name: placeholder.type for placeholder in rule.placeholders}
-    needs, gives = (
-        tuple((predicate.name, *(placeholder.name for placeholder in predicate.parameters)) for predicate in some)
-        for some in (rule.preconditions, rule.postconditions)
-    )
-    return Pattern(rule.name, needs, gives, types)
 
 
 class Facts:
@@ -483,12 +467,12 @@ class Chainer:
     def _is_allowed(self, new: Iterable[Fact], index: Index) -> bool:
         """Whether no new fact breaks a constraint."""
         types, constraints = self._facts.types, self._rules.constraints
-        for fact in new:
-            for predicate, kinds, rest in constraints.get((fact[0], *[types[entity] for entity in fact[1:]]), ()):
-                bound = bind(predicate, fact, {}, kinds, types)
-                if bound is not None and any(True for _ in rest.matches(bound, index, types)):
-                    return False
-        return True
+        return not any(
+            True
+            for fact in new
+            for use in constraints.get((fact[0], len(fact)), ())
+            for _ in use.matches(fact, index, types)
+        )
 
 
 def _prepares(name: str, removed: int, prepared: Step) -> bool:

@@ -11,22 +11,13 @@ Left out from the beginning are actions that only undo others (see `search`, 1):
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from textagent_gym.domains.textworld.generation.backchaining import Facts, Rules, Step
-from textagent_gym.domains.textworld.generation.patterns import (
-    Binding,
-    Index,
-    Join,
-    Pattern,
-    add_to_index,
-    bind,
-    fill,
-    join,
-)
+from textagent_gym.domains.textworld.generation.patterns import Index, Pattern, add_to_index, fill, uses_of
 from textagent_gym.domains.textworld.logic import Fact
 
 _STATES = 2_000  # Expanded before the search gives up: the most that 1,600 searches took was 107.
@@ -41,34 +32,20 @@ class Move(NamedTuple):
 
 
 class ForwardRules:
-    """The rules that change anything, prepared to find the actions that a new fact makes possible.
+    """The rules that change anything, prepared.
 
     Args:
         rules: prepared rules.
 
     Attributes:
         undoing: names of the rules whose actions only undo others.
+        uses: what a new fact may be wanted for.
     """
 
     def __init__(self, rules: Rules) -> None:
         changing = [rule for rule in rules.forward if set(rule.needs) != set(rule.gives)]
         self.undoing = _undoing(changing, rules)
-        self._uses: dict[tuple[str, int], list[tuple[Pattern, Fact, Binding, dict[str, frozenset[str]], Join]]] = {}
-        for rule in changing:
-            kinds = rules.kinds(rule)
-            constants = {name: rules.constants[name] for name in rule.types if name in rules.constants}
-            for position, predicate in enumerate(rule.needs):
-                others = rule.needs[:position] + rule.needs[position + 1 :]
-                use = rule, predicate, constants, kinds, join(others, {*constants, *predicate[1:]}, kinds)
-                self._uses.setdefault((predicate[0], len(predicate)), []).append(use)
-
-    def uses(self, fact: Fact, index: Index, types: dict[str, str]) -> Iterator[tuple[Pattern, Binding]]:
-        """The actions that need a fact and otherwise only facts of an index."""
-        for rule, predicate, constants, kinds, rest in self._uses.get((fact[0], len(fact)), ()):
-            bound = bind(predicate, fact, constants, kinds, types)
-            if bound is not None:
-                for match in rest.matches(bound, index, types):
-                    yield rule, match
+        self.uses = uses_of(changing, rules.subtypes, rules.constants)
 
 
 @lru_cache(maxsize=8)
@@ -178,13 +155,14 @@ class Lengths:
                 continue
             reach.mask |= bit
             add_to_index(reach.index, fact)
-            for rule, entities in forward.uses(fact, reach.index, facts.types):
-                before, after = fill(rule.needs, entities), fill(rule.gives, entities)
-                if rule.name in forward.undoing and not any(fact[1] in reach.things for fact in {*before} ^ {*after}):
-                    continue
-                needs, gives = facts.mask(before), facts.mask(after)
-                self._add(reach, Move(needs, needs & ~gives, gives & ~needs))
-                waiting += after
+            for use in forward.uses.get((fact[0], len(fact)), ()):
+                for entities in use.matches(fact, reach.index, facts.types):
+                    before, after = fill(use.rule.needs, entities), fill(use.rule.gives, entities)
+                    changed = {*before} ^ {*after}
+                    if use.rule.name not in forward.undoing or any(one[1] in reach.things for one in changed):
+                        needs, gives = facts.mask(before), facts.mask(after)
+                        self._add(reach, Move(needs, needs & ~gives, gives & ~needs))
+                        waiting += after
 
     def _add(self, reach: _Reach, move: Move) -> None:
         for bit in _bits(move.adds):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 from textagent_gym.domains.textworld.logic import Fact
 
@@ -33,6 +35,17 @@ class Pattern:
     needs: tuple[Fact, ...]
     gives: tuple[Fact, ...]
     types: Mapping[str, str]
+
+
+@lru_cache(maxsize=1_024)  # Of all knowledge bases in use; each rule of a kind of game is one object.
+def pattern(rule: Any) -> Pattern:
+    """A rule of TextWorld as a pattern."""
+    types = {placeholder.name: placeholder.type for placeholder in rule.placeholders}
+    needs, gives = (
+        tuple((predicate.name, *(placeholder.name for placeholder in predicate.parameters)) for predicate in some)
+        for some in (rule.preconditions, rule.postconditions)
+    )
+    return Pattern(rule.name, needs, gives, types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,50 @@ def join(predicates: Iterable[Fact], bound: Collection[str], kinds: Mapping[str,
         steps.append((predicate, places[0] if places else None))
         known |= set(predicate[1:])
     return Join(tuple(steps), kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A predicate of a rule that a new fact may fill.
+
+    Attributes:
+        rule: rule that needs it.
+        predicate: predicate.
+        constants: what is bound in every game.
+        rest: the rule's other predicates.
+    """
+
+    rule: Pattern
+    predicate: Fact
+    constants: Binding
+    rest: Join
+
+    def matches(self, fact: Fact, index: Index, types: Mapping[str, str]) -> Iterator[Binding]:
+        """Every way in which a fact, with others of an index, allows the rule."""
+        bound = bind(self.predicate, fact, self.constants, self.rest.kinds, types)
+        if bound is not None:
+            yield from self.rest.matches(bound, index, types)
+
+
+def uses_of(
+    rules: Iterable[Pattern], subtypes: Mapping[str, frozenset[str]], constants: Binding
+) -> dict[tuple[str, int], list[Use]]:
+    """What new facts may be wanted for, by their predicates' names and lengths.
+
+    Args:
+        rules: rules or constraints.
+        subtypes: each type and those below it.
+        constants: entities that a variable of their name always stands for.
+    """
+    uses: dict[tuple[str, int], list[Use]] = {}
+    for rule in rules:
+        kinds = {name: subtypes[kind] for name, kind in rule.types.items()}
+        bound = {name: constants[name] for name in rule.types if name in constants}
+        for position, predicate in enumerate(rule.needs):
+            others = rule.needs[:position] + rule.needs[position + 1 :]
+            use = Use(rule, predicate, bound, join(others, {*bound, *predicate[1:]}, kinds))
+            uses.setdefault((predicate[0], len(predicate)), []).append(use)
+    return uses
 
 
 def bind(

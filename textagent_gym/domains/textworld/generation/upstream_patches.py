@@ -95,6 +95,40 @@ def _quick_chainer(chainer: Any) -> Any:
     return QuickChainer
 
 
+def quick_world() -> Any:
+    """TextWorld's `World`, which finds out what its facts mean once they are all there, not after each room."""
+    from textworld.generator.world import World
+
+    class QuickWorld(World):  # type: ignore[misc]
+        _sorted: list[Any] | None = None
+        _is_filled = True
+
+        @property
+        def facts(self) -> list[Any]:
+            if self._sorted is None:
+                self._sorted = sorted(
+                    self._state.facts,
+                    key=lambda fact: (fact.name, [(variable.name, variable.type) for variable in fact.arguments]),
+                )
+            return self._sorted
+
+        def add_facts(self, facts: list[Any]) -> None:
+            self._sorted = None
+            self._state.add_facts(facts)
+            if self._is_filled:
+                self._update()
+
+        def populate(self, *arguments: Any, **keywords: Any) -> Any:
+            self._is_filled = False
+            try:
+                return super().populate(*arguments, **keywords)
+            finally:
+                self._is_filled = True
+                self._update()
+
+    return QuickWorld
+
+
 def _bind(predicate: Any, fact: Any, types: Any) -> dict[Any, Any] | None:
     """The predicate's placeholders bound to the fact's arguments, or `None` if they do not fit."""
     mapping: dict[Any, Any] = {}
