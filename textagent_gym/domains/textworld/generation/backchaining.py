@@ -26,12 +26,13 @@ from textagent_gym.domains.textworld.generation.patterns import (
     Index,
     Join,
     Pattern,
-    Use,
+    Uses,
     add_to_index,
     fill,
     join,
     pattern,
     remove_from_index,
+    signature,
     uses_of,
 )
 from textagent_gym.domains.textworld.logic import Fact
@@ -160,7 +161,7 @@ class Rules:
         return {name: self.subtypes[kind] for name, kind in rule.types.items()}
 
     @cached_property
-    def constraints(self) -> dict[tuple[str, int], list[Use]]:
+    def constraints(self) -> Uses:
         """What no state may hold together, by the facts that could be part of it."""
         return uses_of(map(pattern, self.kb.logic.constraints.values()), self.subtypes, {})
 
@@ -470,7 +471,7 @@ class Chainer:
         return not any(
             True
             for fact in new
-            for use in constraints.get((fact[0], len(fact)), ())
+            for use in constraints.get(signature(fact, types), ())
             for _ in use.matches(fact, index, types)
         )
 

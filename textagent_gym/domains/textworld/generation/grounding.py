@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from textagent_gym.domains.textworld.generation.patterns import Index, Pattern, add_to_index, fill, pattern, uses_of
+from textagent_gym.domains.textworld.generation.patterns import (
+    Index,
+    Pattern,
+    add_to_index,
+    fill,
+    pattern,
+    signature,
+    uses_of,
+)
 from textagent_gym.domains.textworld.logic import Action, Fact, GameLogic, Quest
 
 
@@ -119,7 +127,7 @@ class _Reachable:
             if fact not in self.facts:
                 self.facts[fact] = None
                 add_to_index(self._index, fact)
-                for use in self._uses.get((fact[0], len(fact)), ()):
+                for use in self._uses.get(signature(fact, self._types), ()):
                     for assignment in use.matches(fact, self._index, self._types):
                         for instance in self._instantiate(use.rule, assignment):
                             waiting.extend(instance.post)

@@ -1,8 +1,8 @@
-"""How long the shortest solution is after every step back from the goal.
+"""Whether every step back from the goal makes the shortest solution longer.
 
 From one step back to the next the goal stays and the start changes a little, so what was found out is kept: which
-actions can be done, and which of them are wanted. `planner` answers the same question of a whole game, with the same
-search.
+actions can be done, and which of them are wanted. `planner` finds the shortest solution of a whole game, with the same
+search; here the steps taken so far are a solution, so only shorter ones are looked for.
 
 Left out from the beginning are actions that only undo others (see `search`, 1): `drop`, `put`, `insert`, `close` and
 `lock`, except with a thing that a goal mentions.
@@ -17,10 +17,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from textagent_gym.domains.textworld.generation.backchaining import Facts, Rules, Step
-from textagent_gym.domains.textworld.generation.patterns import Index, Pattern, add_to_index, fill, uses_of
+from textagent_gym.domains.textworld.generation.patterns import Index, Pattern, add_to_index, fill, signature, uses_of
 from textagent_gym.domains.textworld.logic import Fact
 
-_STATES = 2_000  # Expanded before the search gives up: the most that 1,600 searches took was 107.
+_STATES = 2_000  # Expanded before the search gives up: the most that 1,600 searches for a shortest one took was 107.
 
 
 class Move(NamedTuple):
@@ -106,7 +106,7 @@ class _Reach:
 
 
 class Lengths:
-    """Lengths of shortest solutions, step by step.
+    """What is known of the solutions that begin before each step.
 
     Args:
         rules: prepared rules.
@@ -118,15 +118,16 @@ class Lengths:
         self._reached: dict[Step, _Reach] = {}
         self._rooms = facts.mask(("at", "P", room) for room in facts.rooms)
 
-    def shortest(self, step: Step, goals: tuple[int, ...]) -> int | None:
-        """Number of actions of the shortest solution that begins before a step; `None` where it was not found soon.
+    def can_be_shortened(self, step: Step, goals: tuple[int, ...], length: int) -> bool | None:
+        """Whether a solution that begins before a step takes fewer than `length` actions; `None` if that takes long.
 
         Args:
             step: step back, all of whose parents were asked for before, or none.
             goals: facts that complete each quest.
+            length: number of actions.
         """
         reach = self._reached[step] = self._reach(step, goals)
-        return self._search(reach, step.state)
+        return self._search(reach, step.state, length)
 
     def _reach(self, step: Step, goals: tuple[int, ...]) -> _Reach:
         known = self._reached.get(step.parent) if step.parent is not None else None
@@ -155,7 +156,7 @@ class Lengths:
                 continue
             reach.mask |= bit
             add_to_index(reach.index, fact)
-            for use in forward.uses.get((fact[0], len(fact)), ()):
+            for use in forward.uses.get(signature(fact, facts.types), ()):
                 for entities in use.matches(fact, reach.index, facts.types):
                     before, after = fill(use.rule.needs, entities), fill(use.rule.gives, entities)
                     changed = {*before} ^ {*after}
@@ -177,14 +178,15 @@ class Lengths:
                 useful += [other for other in reach.adders.get(bit, ()) if not other.adds & reach.wanted]
                 reach.wanted |= bit
 
-    def _search(self, reach: _Reach, start: int) -> int | None:
-        """A*, as in `search`."""
+    def _search(self, reach: _Reach, start: int, length: int) -> bool | None:
+        """A*, as in `search`, of solutions shorter than a length."""
         goals, wanted, here = reach.goals, reach.wanted, reach.here
         everywhere = here.get(0, ())
         won = (1 << len(goals)) - 1
         start &= wanted
         cost = {start: 0}
-        queue = [(self._remaining(reach, start), 0, 0, start)]
+        ahead = self._remaining(reach, start)
+        queue = [(ahead, 0, 0, start)] if ahead < length else []
         closed: set[int] = set()
         order = 0
         while queue:
@@ -193,7 +195,7 @@ class Lengths:
                 continue
             closed.add(state)
             if state & won == won:
-                return cost[state]
+                return True
             if len(closed) > _STATES:
                 return None
             steps = cost[state] + 1
@@ -210,13 +212,14 @@ class Lengths:
                 for number, goal in enumerate(goals):
                     if facts & goal == goal:
                         after |= 1 << number
-                if cost.get(after, steps + 1) <= steps:
-                    continue
-                cost[after] = steps
-                closed.discard(after)
-                order += 1
-                heapq.heappush(queue, (steps + self._remaining(reach, after), -steps, order, after))
-        return None
+                if cost.get(after, steps + 1) > steps:
+                    cost[after] = steps
+                    closed.discard(after)  # The heuristic is not consistent: a cheaper way may come late.
+                    ahead = self._remaining(reach, after)
+                    if steps + ahead < length:
+                        order += 1
+                        heapq.heappush(queue, (steps + ahead, -steps, order, after))
+        return False
 
     def _remaining(self, reach: _Reach, state: int) -> int:
         """Number of actions that are certainly still needed: see `search`."""

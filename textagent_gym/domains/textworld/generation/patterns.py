@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 from textagent_gym.domains.textworld.logic import Fact
@@ -119,24 +120,32 @@ class Use:
             yield from self.rest.matches(bound, index, types)
 
 
-def uses_of(
-    rules: Iterable[Pattern], subtypes: Mapping[str, frozenset[str]], constants: Binding
-) -> dict[tuple[str, int], list[Use]]:
-    """What new facts may be wanted for, by their predicates' names and lengths.
+Uses = dict[tuple[str, ...], list[Use]]
+"""What new facts may be wanted for, by their signatures."""
+
+
+def signature(fact: Fact, types: Mapping[str, str]) -> tuple[str, ...]:
+    """A fact's predicate and the types of its arguments."""
+    return (fact[0], *[types[entity] for entity in fact[1:]])
+
+
+def uses_of(rules: Iterable[Pattern], subtypes: Mapping[str, frozenset[str]], constants: Binding) -> Uses:
+    """What new facts may be wanted for.
 
     Args:
         rules: rules or constraints.
         subtypes: each type and those below it.
         constants: entities that a variable of their name always stands for.
     """
-    uses: dict[tuple[str, int], list[Use]] = {}
+    uses: Uses = {}
     for rule in rules:
         kinds = {name: subtypes[kind] for name, kind in rule.types.items()}
         bound = {name: constants[name] for name in rule.types if name in constants}
         for position, predicate in enumerate(rule.needs):
             others = rule.needs[:position] + rule.needs[position + 1 :]
             use = Use(rule, predicate, bound, join(others, {*bound, *predicate[1:]}, kinds))
-            uses.setdefault((predicate[0], len(predicate)), []).append(use)
+            for types in product(*(kinds[name] for name in predicate[1:])):
+                uses.setdefault((predicate[0], *types), []).append(use)
     return uses
 
 

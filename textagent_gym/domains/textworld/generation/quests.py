@@ -114,16 +114,18 @@ class _Search:
             if self._plans <= 0:
                 return
             self._plans -= 1
-            if self._shortest(child) == self.length + child.length:
+            if self._is_longer(child):
                 yield child
 
-    def _shortest(self, step: Step) -> int | None:
-        """Length of the shortest solution of a game that begins before a step; `None` where it is not known."""
-        shortest = self._lengths.shortest(step, tuple(goal for end in (*self.ends, step) for goal in _goals(end)))
-        return self._planned(step) if shortest is None else shortest
+    def _is_longer(self, step: Step) -> bool:
+        """Whether the actions so far are a shortest solution of a game that begins before a step."""
+        goals = tuple(goal for end in (*self.ends, step) for goal in _goals(end))
+        length = self.length + step.length
+        shortened = self._lengths.can_be_shortened(step, goals, length)
+        return self._planned(step) == length if shortened is None else not shortened
 
     def _planned(self, step: Step) -> int | None:
-        """The same, by planning for the whole game, as long as that may take."""
+        """Length of the shortest solution of such a game, by the planner; `None` where it is not known."""
         facts = self.facts.propositions(step.state)
         quests = _quests([*self.ends, step], self.facts)
         game = SimpleNamespace(world=SimpleNamespace(facts=facts), infos={}, kb=self._kb, quests=quests)
