@@ -14,6 +14,7 @@ from typing import Any
 
 from textagent_gym.domains.textworld.generation.quests import QuestShape, grow_quests
 from textagent_gym.domains.textworld.generation.upstream import textworld_generator
+from textagent_gym.domains.textworld.generation.upstream_patches import quick_world
 from textagent_gym.domains.textworld.specs import (
     GUIDE_SPLIT,
     CoinCollectorSpec,
@@ -112,7 +113,8 @@ def _custom_games(textworld: Any, spec: CustomSpec, split: str, index: int) -> I
     for attempt in range(_GROWTHS):
         options = _options(textworld, spec, _seed(spec.slug, split, index, attempt))
         rngs = options.rngs
-        world = textworld.generator.make_world(spec.rooms, nb_objects=0, rngs=rngs)
+        world = quick_world().from_map(textworld.generator.make_map(spec.rooms, rng=rngs["map"]))
+        world.set_player_room()
         shape = QuestShape(
             length=spec.quest_length,
             breadth=spec.quest_breadth,

@@ -6,13 +6,20 @@ Facts that never change are left out. Commands and event names are those of
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 from typing import Any
 
+from textagent_gym.domains.textworld.generation.patterns import (
+    Index,
+    Pattern,
+    add_to_index,
+    fill,
+    pattern,
+    signature,
+    uses_of,
+)
 from textagent_gym.domains.textworld.logic import Action, Fact, GameLogic, Quest
 
 
@@ -30,7 +37,7 @@ def ground(game: Any) -> GameLogic:
     constants = {placeholder.name: variable.name for placeholder, variable in hierarchy.constants_mapping.items()}
     types.update((variable.name, variable.type) for variable in hierarchy.constants_mapping.values())
 
-    reachable = _Reachable([_rule(rule) for rule in game.kb.rules.values()], types, is_a, constants)
+    reachable = _Reachable([pattern(rule) for rule in game.kb.rules.values()], types, is_a, constants)
     start = sorted(_fact(proposition) for proposition in game.world.facts)
     reachable.grow(start)
 
@@ -57,7 +64,7 @@ def ground(game: Any) -> GameLogic:
                 0 if instance.rule.name in idle else mask(instance.post - instance.pre),
                 _command(instance, names, game.kb),
                 _event(instance, names, game.kb),
-                len(instance.rule.pre),
+                len(instance.rule.needs),
                 prepared if instance.rule.name.startswith("make/recipe/") else 0,
             )
             for instance in instances
@@ -84,20 +91,10 @@ def ground(game: Any) -> GameLogic:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
-    """A rule of the knowledge base: its predicates as (name, variables), and the type of every variable."""
-
-    name: str
-    pre: tuple[Fact, ...]
-    post: tuple[Fact, ...]
-    types: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Instance:
     """A rule under an assignment of entities to its variables."""
 
-    rule: _Rule
+    rule: Pattern
     pre: frozenset[Fact]
     post: frozenset[Fact]
     entities: dict[str, str]
@@ -112,7 +109,7 @@ class _Reachable:
 
     def __init__(
         self,
-        rules: Sequence[_Rule],
+        rules: Sequence[Pattern],
         types: dict[str, str],
         is_a: dict[str, frozenset[str]],
         constants: dict[str, str],
@@ -121,79 +118,21 @@ class _Reachable:
         self.instances: dict[tuple[str, tuple[str, ...]], _Instance] = {}
         self._types = types
         self._is_a = is_a
-        self._index: dict[tuple[str, int, str], list[Fact]] = defaultdict(list)
-        self._named: dict[str, list[Fact]] = defaultdict(list)
-        # Of each predicate: a rule, the predicate in it, the rule's other predicates, and what is bound from the start.
-        self._mentions: dict[tuple[str, int], list[tuple[_Rule, Fact, tuple[Fact, ...], dict[str, str]]]]
-        self._mentions = defaultdict(list)
-        for rule in rules:
-            bound = {variable: constants[variable] for variable in rule.types if variable in constants}
-            for position, predicate in enumerate(rule.pre):
-                rest = rule.pre[:position] + rule.pre[position + 1 :]
-                self._mentions[predicate[0], len(predicate)].append((rule, predicate, rest, bound))
+        self._index: Index = {}
+        self._uses = uses_of(rules, is_a, constants)
 
     def grow(self, facts: Iterable[Fact]) -> None:
         waiting = list(facts)
         for fact in waiting:  # It grows while it is read.
-            if fact in self.facts:
-                continue
-            self.facts[fact] = None
-            self._named[fact[0]].append(fact)
-            for place, argument in enumerate(fact[1:]):
-                self._index[fact[0], place, argument].append(fact)
-            for rule, predicate, rest, bound in self._mentions[fact[0], len(fact)]:
-                extended = self._bind(rule, predicate, fact, bound)
-                if extended is not None:
-                    for assignment in self._join(rule, rest, extended):
-                        for instance in self._instantiate(rule, assignment):
+            if fact not in self.facts:
+                self.facts[fact] = None
+                add_to_index(self._index, fact)
+                for use in self._uses.get(signature(fact, self._types), ()):
+                    for assignment in use.matches(fact, self._index, self._types):
+                        for instance in self._instantiate(use.rule, assignment):
                             waiting.extend(instance.post)
 
-    def _bind(self, rule: _Rule, predicate: Fact, fact: Fact, bound: dict[str, str]) -> dict[str, str] | None:
-        """`bound` with the predicate's variables set to the fact's arguments, or `None` if they do not fit."""
-        extended = bound
-        for variable, entity in zip(predicate[1:], fact[1:], strict=True):
-            known = extended.get(variable)
-            if known == entity:
-                continue
-            # Different variables always stand for different entities in TextWorld's rules.
-            if known is not None or entity in extended.values():
-                return None
-            if self._types[entity] not in self._is_a[rule.types[variable]]:
-                return None
-            if extended is bound:
-                extended = dict(bound)
-            extended[variable] = entity
-        return extended
-
-    def _join(self, rule: _Rule, rest: tuple[Fact, ...], bound: dict[str, str]) -> Iterator[dict[str, str]]:
-        if not rest:
-            yield bound
-            return
-        # The predicate with the fewest candidate facts first.
-        candidates, predicate = self._candidates(rest[0], bound), rest[0]
-        for other in rest[1:]:
-            if not candidates:
-                return
-            fewer = self._candidates(other, bound)
-            if len(fewer) < len(candidates):
-                candidates, predicate = fewer, other
-        remaining = tuple(other for other in rest if other is not predicate)
-        for fact in tuple(candidates):
-            if len(fact) == len(predicate):
-                extended = self._bind(rule, predicate, fact, bound)
-                if extended is not None:
-                    yield from self._join(rule, remaining, extended)
-
-    def _candidates(self, predicate: Fact, bound: dict[str, str]) -> list[Fact]:
-        fewest = None
-        for place, variable in enumerate(predicate[1:]):
-            if variable in bound:
-                facts = self._index.get((predicate[0], place, bound[variable]), [])
-                if fewest is None or len(facts) < len(fewest):
-                    fewest = facts
-        return self._named[predicate[0]] if fewest is None else fewest
-
-    def _instantiate(self, rule: _Rule, assignment: dict[str, str]) -> Iterator[_Instance]:
+    def _instantiate(self, rule: Pattern, assignment: dict[str, str]) -> Iterator[_Instance]:
         free = [variable for variable in rule.types if variable not in assignment]
         fitting = [
             [entity for entity, kind in self._types.items() if kind in self._is_a[rule.types[variable]]]
@@ -203,13 +142,11 @@ class _Reachable:
             entities = {**assignment, **dict(zip(free, chosen, strict=True))}
             key = (rule.name, tuple(entities[variable] for variable in rule.types))
             if len(set(key[1])) == len(key[1]) and key not in self.instances:
-                instance = _Instance(rule, _fill(rule.pre, entities), _fill(rule.post, entities), entities)
+                instance = _Instance(
+                    rule, frozenset(fill(rule.needs, entities)), frozenset(fill(rule.gives, entities)), entities
+                )
                 self.instances[key] = instance
                 yield instance
-
-
-def _fill(predicates: Iterable[Fact], entities: dict[str, str]) -> frozenset[Fact]:
-    return frozenset((p[0], *(entities[variable] for variable in p[1:])) for p in predicates)
 
 
 def _prepared(start: Iterable[Fact]) -> Iterator[Fact]:
@@ -226,16 +163,6 @@ def _prepared(start: Iterable[Fact]) -> Iterator[Fact]:
 
 def _fact(proposition: Any) -> Fact:
     return (proposition.name, *(variable.name for variable in proposition.arguments))
-
-
-@lru_cache(maxsize=1_024)  # Of all knowledge bases in use; each rule of a kind of game is one object.
-def _rule(rule: Any) -> _Rule:
-    types = {placeholder.name: placeholder.type for placeholder in rule.placeholders}
-
-    def predicates(some: Iterable[Any]) -> tuple[Fact, ...]:
-        return tuple((predicate.name, *(ph.name for ph in predicate.parameters)) for predicate in some)
-
-    return _Rule(rule.name, predicates(rule.preconditions), predicates(rule.postconditions), types)
 
 
 def _command(instance: _Instance, names: dict[str, str], kb: Any) -> str:

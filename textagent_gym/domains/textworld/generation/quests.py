@@ -14,7 +14,9 @@ from itertools import chain as joined
 from types import SimpleNamespace
 from typing import Any
 
+from textagent_gym.domains.textworld.generation.backchaining import Chainer, Facts, Step, rules_of
 from textagent_gym.domains.textworld.generation.grounding import ground
+from textagent_gym.domains.textworld.generation.lengths import Lengths
 from textagent_gym.domains.textworld.planner import Planner
 from textagent_gym.errors import PlanningBudgetError
 
@@ -22,9 +24,6 @@ from textagent_gym.errors import PlanningBudgetError
 _PLANS = 4
 _STATES = 20_000  # States looked at in each search.
 _WALK = 3  # Actions before the first thing is taken for which room is left.
-
-# Neither a goal nor a step of a plan in TextWorld's own quests; walking is a step but no goal.
-_NO_GOALS = ["go.*", "examine.*", "look.*", "inventory.*"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,41 +54,42 @@ def grow_quests(world: Any, kb: Any, rng: Any, shape: QuestShape) -> list[Any] |
         rng: a `numpy.random.RandomState`.
         shape: shape of the quests.
     """
-    search = _Search(kb, rng, shape)
+    search = _Search(world, kb, rng, shape)
     for remaining in range(shape.parallel, 0, -1):
-        if not search.add_chain(world.state, (shape.length - search.length) // remaining):
+        if not search.add_chain((shape.length - search.length) // remaining):
             return None
-        world.state = search.state
-    return _quests(search.chains)
+    world.state = SimpleNamespace(facts=search.facts.propositions(search.state))
+    return _quests(search.ends, search.facts)
 
 
 class _Search:
-    """Chains drawn so far, the last of them first in time, and the state in which it begins."""
+    """Chains drawn so far, each by its last step back, and the state in which the last of them begins."""
 
-    def __init__(self, kb: Any, rng: Any, shape: QuestShape) -> None:
-        self.chains: list[Any] = []
-        self.state: Any = None
+    def __init__(self, world: Any, kb: Any, rng: Any, shape: QuestShape) -> None:
+        self.ends: list[Step] = []
         self._kb, self._rng, self._shape = kb, rng, shape
+        self._rules = rules_of(kb)
+        self.facts = Facts(self._rules, world.state.facts)
+        self.state = self.facts.mask(self.facts.start)
+        self._lengths = Lengths(self._rules, self.facts)
         self._plans = shape.length * _PLANS
 
     @property
     def length(self) -> int:
         """Actions of all chains."""
-        return sum(len(chain.actions) for chain in self.chains)
+        return sum(end.length for end in self.ends)
 
-    def add_chain(self, state: Any, length: int) -> bool:
+    def add_chain(self, length: int) -> bool:
         """Draw one more chain, which ends where the one before it begins."""
-        from textworld.generator import chaining
-
-        options = chaining.ChainingOptions()
-        options.kb, options.rng = self._kb, self._rng
-        options.backward = options.create_variables = True
-        options.restricted_types = {"r", "d"}
-        options.rules_per_depth = [self._kb.rules.get_matching(".*", exclude=_NO_GOALS)]
-        options.max_length, options.max_breadth = length, self._shape.breadth
-        options.max_depth = self._shape.depth or length
-        chainer = chaining._Chainer(state, options)
-        levels = [self._steps(chainer, chainer.root(), length)]  # Depth first, one open level a step.
+        chainer = Chainer(
+            self._rules,
+            self.facts,
+            self._rng,
+            max_length=length,
+            max_depth=self._shape.depth or length,
+            max_breadth=self._shape.breadth,
+        )
+        levels = [self._steps(chainer, chainer.root(self.state), length)]  # Depth first, one open level a step.
         while levels:
             node = next(levels[-1], None)
             if node is None:
@@ -97,31 +97,38 @@ class _Search:
             elif node.length < length:
                 levels.append(self._steps(chainer, node, length))
             elif node.breadth == self._shape.breadth:
-                self.chains.append(chainer.make_chain(node))
+                self.ends.append(node)
                 self.state = node.state
                 return True
         return False
 
-    def _steps(self, chainer: Any, node: Any, length: int) -> Iterator[Any]:
+    def _steps(self, chainer: Chainer, node: Step, length: int) -> Iterator[Step]:
         """The steps back from a node that make the shortest solution longer."""
         due = 1 + node.length * self._shape.breadth // length  # Sub-quests of equal lengths.
         steps = chainer.chain(node)
         if node.length and (node.breadth < due or node.depth >= chainer.max_depth):
             steps = joined(chainer.backtrack(node), steps)
         for child in _promising(steps, length):
-            if self._shape.objects is not None and _objects(child.state) > self._shape.objects:
+            if self._shape.objects is not None and child.objects > self._shape.objects:
                 continue
             if self._plans <= 0:
                 return
             self._plans -= 1
-            if self._measured(chainer, child) == self.length + child.length:
+            if self._is_longer(child):
                 yield child
 
-    def _measured(self, chainer: Any, node: Any) -> int | None:
-        """Length of the shortest solution of a game that begins at a node; `None` where it is not known."""
-        quests = _quests([*self.chains, chainer.make_chain(node)])
-        world = SimpleNamespace(facts=list(node.state.facts))
-        game = SimpleNamespace(world=world, infos={}, kb=self._kb, quests=quests)
+    def _is_longer(self, step: Step) -> bool:
+        """Whether the actions so far are a shortest solution of a game that begins before a step."""
+        goals = tuple(goal for end in (*self.ends, step) for goal in _goals(end))
+        length = self.length + step.length
+        shortened = self._lengths.can_be_shortened(step, goals, length)
+        return self._planned(step) == length if shortened is None else not shortened
+
+    def _planned(self, step: Step) -> int | None:
+        """Length of the shortest solution of such a game, by the planner; `None` where it is not known."""
+        facts = self.facts.propositions(step.state)
+        quests = _quests([*self.ends, step], self.facts)
+        game = SimpleNamespace(world=SimpleNamespace(facts=facts), infos={}, kb=self._kb, quests=quests)
         try:
             solution = Planner(ground(game), budget=_STATES).solve_initial()
         except PlanningBudgetError:
@@ -129,31 +136,46 @@ class _Search:
         return len(solution.actions) if solution is not None and solution.exact else None
 
 
-def _promising(steps: Iterable[Any], length: int) -> Iterator[Any]:
+def _promising(steps: Iterable[Step], length: int) -> Iterator[Step]:
     """The steps, with those last that most often end nowhere: before a thing is taken from where it lies in the open,
     there is nothing to do but to walk to it."""
     waiting = []
     for child in steps:
-        if length - child.length > _WALK and child.action.inverse().name in ("take", "take/s"):
+        if length - child.length > _WALK and child.forward in ("take", "take/s"):
             waiting.append(child)
         else:
             yield child
     yield from waiting
 
 
-def _objects(state: Any) -> int:
-    return sum(1 for variable in state.variables if variable.type not in ("r", "d", "I", "P"))
+def _chain(end: Step) -> list[Step]:
+    """The steps of a chain, in the order in which they are played."""
+    steps = []
+    step: Step | None = end
+    while step is not None and step.rule is not None:
+        steps.append(step)
+        step = step.parent
+    return steps
 
 
-def _quests(chains: list[Any]) -> list[Any]:
-    """The quests that chains stand for, read off as TextWorld does: one ends where a branch does."""
+def _ends_a_quest(step: Step) -> bool:
+    """Whether a quest of a chain is completed by a step: one ends where a branch does."""
+    return step.parent is None or step.parent.rule is None or step.parent.breadth != step.breadth
+
+
+def _goals(end: Step) -> list[int]:
+    """Facts that complete each quest of a chain."""
+    return [step.needs for step in _chain(end) if _ends_a_quest(step)]
+
+
+def _quests(ends: Iterable[Step], facts: Facts) -> list[Any]:
+    """The quests that chains stand for, in the order in which they are played, read off as TextWorld does."""
     from textworld.generator import Event, Quest
 
     quests: list[Any] = []
     actions: list[Any] = []
-    for chain in reversed(chains):
-        for number, node in enumerate(chain.nodes, start=1):
-            actions.append(node.action)
-            if number == len(chain.nodes) or chain.nodes[number].breadth != node.breadth:
-                quests.append(Quest(win_events=[Event(actions)]))
+    for step in joined.from_iterable(map(_chain, reversed([*ends]))):
+        actions.append(facts.action(step))
+        if _ends_a_quest(step):
+            quests.append(Quest(win_events=[Event(actions)]))
     return quests
