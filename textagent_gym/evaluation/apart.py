@@ -53,12 +53,12 @@ def run_apart(function: str, env: str, *arguments: Any) -> Iterator[Any]:
     os.close(writer)
     assert process.stdin is not None
     try:
-        with open(reader, "rb") as said, process.stdin as asked:
-            pickle.dump((function, spec, env, arguments), asked)
-            asked.close()
+        with open(reader, "rb") as reports, process.stdin as request:
+            pickle.dump((function, spec, env, arguments), request)
+            request.close()
             while True:
                 try:
-                    item = pickle.load(said)
+                    item = pickle.load(reports)
                 except (EOFError, pickle.UnpicklingError):
                     status = process.wait()
                     raise ProcessEndedError(f"the process that plays the world ended with status {status}") from None
@@ -85,11 +85,11 @@ def report() -> None:
     writer = int(sys.argv[1])
     os.set_inheritable(writer, False)
     function, spec, env, arguments = pickle.load(sys.stdin.buffer)
-    with open(writer, "wb") as said:
+    with open(writer, "wb") as reports:
 
         def say(item: Any) -> None:
-            pickle.dump(item, said)
-            said.flush()
+            pickle.dump(item, reports)
+            reports.flush()
 
         try:
             if spec is not None:

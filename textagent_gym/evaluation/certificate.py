@@ -113,10 +113,10 @@ def certify(
         if value < 1:
             raise InvalidOptionError(f"{name} must be at least 1, got {value}")
     arguments = {"kwargs": dict(kwargs or {}), "tasks": tasks, "strings": strings, "seed": seed, "harder": harder}
-    said = run_apart(f"{__name__}:checks", env, arguments, promises) if apart else checks(env, arguments, promises)
+    reports = run_apart(f"{__name__}:checks", env, arguments, promises) if apart else checks(env, arguments, promises)
     certificate, name = None, ""
     try:
-        for each in said:
+        for each in reports:
             if isinstance(each, Certificate):
                 certificate = each
             elif isinstance(each, Finding):

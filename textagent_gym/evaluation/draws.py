@@ -25,7 +25,7 @@ class Draw:
     """A line of the ledger.
 
     Attributes:
-        submitter: who has published the commitment, as the organiser knows them.
+        submitter: name of whoever has published the commitment, as the organiser knows them.
         challenge: commitment, and the seed that was drawn for it.
     """
 
@@ -56,7 +56,7 @@ def draw(commitment: Path, path: Path, ledger: Path | None = None, submitter: st
         commitment: file that `commit` has written and the submitter has published.
         path: file that is written; it must not exist.
         ledger: the organiser's ledger, which is made if it is missing, and refuses a second draw; `None` for none.
-        submitter: who has published the commitment, for the ledger.
+        submitter: name of whoever has published the commitment, for the ledger.
 
     Raises:
         InvalidOptionError: the first file holds no commitment, the second exists, the submitter has no name, or the
@@ -105,9 +105,9 @@ def described(draws: Sequence[Draw], suite: str) -> str:
     Raises:
         InvalidOptionError: the ledger has no such challenge.
     """
-    found = next((each for each in draws if each.challenge.suite.name == suite), None)
-    if found is None:
+    drawn = next((each for each in draws if each.challenge.suite.name == suite), None)
+    if drawn is None:
         raise InvalidOptionError(f"the ledger of draws has no challenge {suite}")
-    name = found.challenge.commitment.suite
-    own = [d for d in draws if d.submitter == found.submitter and d.challenge.commitment.suite == name]
-    return f"Challenge {own.index(found) + 1} of {len(own)} that were drawn on {name} for {found.submitter}."
+    name = drawn.challenge.commitment.suite
+    others = [each for each in draws if each.submitter == drawn.submitter and each.challenge.commitment.suite == name]
+    return f"Challenge {others.index(drawn) + 1} of {len(others)} that were drawn on {name} for {drawn.submitter}."
