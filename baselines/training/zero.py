@@ -149,7 +149,7 @@ def load_whole_state(engine: Any, state: dict[str, Any]) -> None:
 
 
 def _own_part(engine: Any, weight: Any, value: torch.Tensor, name: str) -> None:
-    """Keep of a moment what this process holds of it."""
+    """Keep of a moment the share of this process."""
     if hasattr(weight, "ds_id"):  # Stage 3: equal parts, the last of them padded.
         from deepspeed.utils import safe_set_local_optimizer_state
 
