@@ -145,19 +145,19 @@ def load_whole_state(engine: Any, state: dict[str, Any]) -> None:
         }
     for weight, moments in zip(_learned(engine), state["state"].values(), strict=True):
         for name in _MOMENTS:
-            _own_part(engine, weight, moments[name], name)
+            _keep_share(engine, weight, moments[name], name)
 
 
-def _own_part(engine: Any, weight: Any, value: torch.Tensor, name: str) -> None:
-    """Keep of a moment what this process holds of it."""
+def _keep_share(engine: Any, weight: Any, value: torch.Tensor, name: str) -> None:
+    """Keep of a moment the share of this process."""
     if hasattr(weight, "ds_id"):  # Stage 3: equal parts, the last of them padded.
         from deepspeed.utils import safe_set_local_optimizer_state
 
         size, rank = weight.ds_tensor.numel(), torch.distributed.get_rank()
-        own = torch.zeros(size, dtype=value.dtype, device=weight.ds_tensor.device)
+        share = torch.zeros(size, dtype=value.dtype, device=weight.ds_tensor.device)
         numbers = value.flatten()[rank * size : (rank + 1) * size]
-        own[: len(numbers)] = numbers
-        safe_set_local_optimizer_state(weight, own, name)
+        share[: len(numbers)] = numbers
+        safe_set_local_optimizer_state(weight, share, name)
         return
     from deepspeed.utils import safe_set_full_optimizer_state
 
