@@ -93,10 +93,15 @@ def test_a_step_is_taken_where_the_planner_finds_nothing_shorter(monkeypatch: py
 def test_what_takes_long_is_left_to_the_planner(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = make_spec("custom", rooms=4, objects=6, quest_length=8)
     expected = content_of(draw(spec, "train", 0))
-    planned = []
+    planned: list[int | None] = []
     plan = quests._Search._planned
+
+    def noted(search: quests._Search, step: Step) -> int | None:
+        planned.append(plan(search, step))
+        return planned[-1]
+
     monkeypatch.setattr(lengths, "_STATES", 0)
-    monkeypatch.setattr(quests._Search, "_planned", lambda *given: planned.append(plan(*given)) or planned[-1])
+    monkeypatch.setattr(quests._Search, "_planned", noted)
     assert content_of(draw(spec, "train", 0)) == expected
     assert planned
 

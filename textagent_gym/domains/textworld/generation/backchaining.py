@@ -162,7 +162,7 @@ class Rules:
 
     @cached_property
     def constraints(self) -> Uses:
-        """What no state may hold together, by the facts that could be part of it."""
+        """Constraints that a new fact may break, by the signature of the fact."""
         return uses_of(map(pattern, self.kb.logic.constraints.values()), self.subtypes, {})
 
 
@@ -375,7 +375,7 @@ class Chainer:
             )
             sizes[kind] = len(others)
             places[kind] = {entity: place for place, entity in enumerate(others)}
-        found: list[tuple[int, BackwardRule, Choice, Binding]] = []
+        ranked: list[tuple[int, BackwardRule, Choice, Binding]] = []
         total = 0
         for rule in rules.goals if depth == 0 else rules.steps:
             if rule.room is not None:
@@ -385,14 +385,14 @@ class Chainer:
                     rank = 0
                     for name, kind in choice.old:
                         rank = rank * sizes[kind] + places[kind][match[name]]
-                    found.append((total + rank, rule, choice, match))
+                    ranked.append((total + rank, rule, choice, match))
                 total += prod([sizes[kind] for _, kind in choice.old])
         order = np.arange(total)
         self._rng.shuffle(order)
         turn = np.empty_like(order)
         turn[order] = np.arange(total)
-        found.sort(key=lambda one: turn[one[0]])
-        for _, rule, choice, match in found:
+        ranked.sort(key=lambda one: turn[one[0]])
+        for _, rule, choice, match in ranked:
             yield Assignment(rule, choice, self._with_new_entities(node, rule, choice, match))
 
     def _matches(self, node: Step, rule: BackwardRule, choice: Choice, bound: Binding) -> Iterator[Binding]:

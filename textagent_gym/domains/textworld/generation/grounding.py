@@ -56,21 +56,20 @@ def ground(game: Any) -> GameLogic:
     prepared = mask(_prepared(start))
     ingredients = sum(1 for fact in start if fact[0].startswith("ingredient_"))
     idle = {f"make/recipe/{some}" for some in range(1, ingredients)}
-    actions = sorted(
-        (
-            Action(
-                mask(instance.pre),
-                0 if instance.rule.name in idle else mask(instance.pre - instance.post),
-                0 if instance.rule.name in idle else mask(instance.post - instance.pre),
-                _command(instance, names, game.kb),
-                _event(instance, names, game.kb),
-                len(instance.rule.needs),
-                prepared if instance.rule.name.startswith("make/recipe/") else 0,
-            )
-            for instance in instances
-        ),
-        key=lambda a: (a.command, a.event, a.terms, a.needs),
-    )
+
+    def action(instance: _Instance) -> Action:
+        needs, gives = mask(instance.pre), mask(instance.post)
+        changes = instance.rule.name not in idle
+        return Action(
+            needs,
+            needs & ~gives if changes else 0,
+            gives & ~needs if changes else 0,
+            *_said(instance, names, game.kb),
+            len(instance.rule.needs),
+            prepared if instance.rule.name.startswith("make/recipe/") else 0,
+        )
+
+    actions = sorted(map(action, instances), key=lambda a: (a.command, a.event, a.terms, a.needs))
     possible = set(bit) | always
 
     def events(some: Iterable[Any]) -> tuple[int, ...]:
@@ -165,13 +164,9 @@ def _fact(proposition: Any) -> Fact:
     return (proposition.name, *(variable.name for variable in proposition.arguments))
 
 
-def _command(instance: _Instance, names: dict[str, str], kb: Any) -> str:
+def _said(instance: _Instance, names: dict[str, str], kb: Any) -> tuple[str, str]:
+    """What a player types, and what Inform calls it."""
     shown = {variable: names.get(entity, entity) for variable, entity in instance.entities.items()}
     template: str = kb.rules[instance.rule.name].command_template or kb.inform7_commands[instance.rule.name]
-    return template.format(**shown)
-
-
-def _event(instance: _Instance, names: dict[str, str], kb: Any) -> str:
-    shown = {variable: names.get(entity, entity) for variable, entity in instance.entities.items()}
-    template: str = kb.inform7_events[instance.rule.name]
-    return template.format(**shown).lower()
+    event: str = kb.inform7_events[instance.rule.name]
+    return template.format(**shown), event.format(**shown).lower()

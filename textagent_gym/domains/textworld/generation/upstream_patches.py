@@ -1,9 +1,11 @@
-"""Three slow steps of TextWorld's generator, done quickly with the same result, and two that fail, mended.
+"""Five slow steps of TextWorld's generator, done quickly with the same result, and two that fail, mended.
 
 Each game of a challenge parses the challenge's rules and grammars again, and compiles a first version only to play the
 walkthrough on it and learn which actions complete which quest. Here the rules are parsed once per process, and the
 walkthrough is played on TextWorld's own `GameProgression`. The search for a quest checks every constraint on every fact
 at every step, which takes minutes in a large world; here only constraints that a new fact could break are looked at.
+A world finds out what its facts mean after each room that is filled; here once. Whether part of a quest's actions could
+be left out is asked with a copy of all facts for each part; here with the facts that its actions mention.
 The games that come out are the same to the last letter. Joining the steps of a goal (`blend_instructions`) ends in a
 `KeyError` where an action is not tied to a room; here such an action is not joined with its neighbours. Joining the
 doors of a room in one sentence (`blend_descriptions`) ends in an `AttributeError`, because the function that lists them
