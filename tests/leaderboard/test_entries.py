@@ -8,7 +8,7 @@ import pytest
 
 from baselines import grpo
 from baselines.command_line import read_config
-from benchmarks.reference_entries import ENTRIES, SUITES, TINY, players
+from benchmarks.reference_entries import ENTRIES, SUITES, TINY, Settings, main, players
 from tests.domains.scienceworld.conftest import simulator  # noqa: F401 (entries of ScienceWorld need it)
 from textagent_gym.evaluation import SUITES as PUBLISHED
 from textagent_gym.evaluation import load_result, suite_of
@@ -71,6 +71,18 @@ def test_the_oracle_is_the_ceiling_and_random_play_the_floor(folder: Path) -> No
         assert share == 1.0
     if result.agent == "random":
         assert share == 0.0
+
+
+@pytest.mark.slow
+def test_a_suite_that_is_played_anew_gives_the_same_files_and_leaves_the_others_alone(tmp_path: Path) -> None:
+    (tmp_path / "results" / "others").mkdir(parents=True)
+    suites = ("textcraft-quick-v1", "babyai-tiny-v1")
+    for _ in range(2):
+        main(Settings(out=tmp_path / "results", suites=suites))
+    assert {path.name for path in tmp_path.iterdir()} == {"results"}
+    assert {path.name for path in (tmp_path / "results").iterdir()} == {*suites, "others", "trust.json"}
+    for folder in find_results(tmp_path / "results"):
+        assert load_result(folder) == load_result(ENTRIES / folder.relative_to(tmp_path / "results"))
 
 
 @pytest.mark.parametrize("suite", TINY)
