@@ -32,10 +32,9 @@ SUITES = (
     *(f"textworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"alfworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"textcraft-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
-    *("babyai-quick-v1", "babyai-core-v1", "babyai-state-size-v1", "babyai-solution-length-v2"),
-    *("scienceworld-quick-v1", "swe-quick-v1"),
+    *("babyai-quick-v1", "babyai-solution-length-v2", "swe-quick-v1"),
 )
-"""Quick, core, axis and harder suites of every world: those that a small machine plays within minutes."""
+"""Quick, core, axis and harder suites: those that a small machine plays within minutes."""
 TINY = {"babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8))}
 """Suites of tiny policies: folder of each, as `benchmarks.tiny_policies` keeps it, and its sampling."""
 
