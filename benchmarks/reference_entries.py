@@ -22,7 +22,7 @@ from textagent_gym.evaluation import Suite, evaluate_suite, suite_of
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.files import part_of
 from textagent_gym.leaderboard import check_entry
-from textagent_gym.leaderboard.trust import note_trust
+from textagent_gym.leaderboard.trust import note_trust, read_ledger
 
 ENTRIES = Path(__file__).parent / "results"
 POLICIES = Path(__file__).parent / "policies"
@@ -32,10 +32,9 @@ SUITES = (
     *(f"textworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"alfworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"textcraft-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
-    *("babyai-quick-v1", "babyai-core-v1", "babyai-state-size-v1", "babyai-solution-length-v2"),
-    *("scienceworld-quick-v1", "swe-quick-v1"),
+    *("babyai-quick-v1", "babyai-solution-length-v2", "swe-quick-v1"),
 )
-"""Quick, core, axis and harder suites of every world: those that a small machine plays within minutes."""
+"""Quick, core, axis and harder suites: those that a small machine plays within minutes."""
 TINY = {"babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8))}
 """Suites of tiny policies: folder of each, as `benchmarks.tiny_policies` keeps it, and its sampling."""
 
@@ -45,7 +44,7 @@ class Settings:
     """Play the reference agents, and keep their results as OUT/SUITE/AGENT."""
 
     out: Path = ENTRIES
-    """Folder of the entries; what is there is replaced once all are complete."""
+    """Folder of the entries; what is there of these suites is replaced once all are complete."""
     suites: tuple[str, ...] = (*SUITES, *TINY)
     """Suites to play; `textagent-gym suites` shows all."""
 
@@ -61,9 +60,13 @@ def main(settings: Settings) -> None:
             progress.update(bar, description=f"{player} in {suite.name}")
             add(suite, player, folder)
             progress.advance(bar)
-    if settings.out.exists():
-        shutil.rmtree(settings.out)
-    folder.rename(settings.out)
+    settings.out.mkdir(parents=True, exist_ok=True)
+    for name in settings.suites:
+        shutil.rmtree(settings.out / name, ignore_errors=True)
+        (folder / name).rename(settings.out / name)
+    for digest, levels in read_ledger(folder).items():
+        note_trust(settings.out, digest, levels)
+    shutil.rmtree(folder)
     console.print(f"{len(jobs)} entries below {settings.out}", soft_wrap=True)
 
 

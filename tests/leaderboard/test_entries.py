@@ -8,8 +8,7 @@ import pytest
 
 from baselines import grpo
 from baselines.command_line import read_config
-from benchmarks.reference_entries import ENTRIES, SUITES, TINY, players
-from tests.domains.scienceworld.conftest import simulator  # noqa: F401 (entries of ScienceWorld need it)
+from benchmarks.reference_entries import ENTRIES, SUITES, TINY, Settings, main, players
 from textagent_gym.evaluation import SUITES as PUBLISHED
 from textagent_gym.evaluation import load_result, suite_of
 from textagent_gym.leaderboard import check_entry, find_results
@@ -25,17 +24,16 @@ def name_of(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("suite", [*SUITES, *TINY])
-def test_every_agent_that_can_play_has_an_entry(suite: str, request: pytest.FixtureRequest) -> None:
-    if suite.startswith("scienceworld"):
-        request.getfixturevalue("simulator")
+def test_every_agent_that_can_play_has_an_entry(suite: str) -> None:
     expected = {ENTRIES / suite / player for player in players(suite_of(suite))}
     assert expected <= set(FOLDERS)
 
 
-def test_every_quick_core_axis_and_harder_suite_has_entries_but_two() -> None:
+def test_every_quick_core_axis_and_harder_suite_has_entries_but_the_slow_ones() -> None:
     kinds = ("-quick-", "-core-", "-size-", "-length-", "-harder-")
     left_out = {name for name in PUBLISHED if any(kind in name for kind in kinds)} - set(SUITES)
-    assert left_out == {"scienceworld-core-v1", "swe-core-v1"}
+    slow = {"scienceworld-quick-v1", "scienceworld-core-v1", "swe-core-v1", "babyai-core-v1", "babyai-state-size-v1"}
+    assert left_out == slow
 
 
 def test_all_entries_are_small_enough_for_a_repository() -> None:
@@ -51,10 +49,8 @@ def test_an_entry_lies_where_it_belongs(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", sorted({folder.parent.name for folder in FOLDERS}))
-def test_the_entries_of_a_suite_are_right(suite: str, request: pytest.FixtureRequest) -> None:
+def test_the_entries_of_a_suite_are_right(suite: str) -> None:
     """All in one process, which makes every task once."""
-    if suite.startswith("scienceworld"):
-        request.getfixturevalue("simulator")
     for folder in find_results(ENTRIES / suite):
         if folder.name == "tiny":
             entry = check_entry(folder, model=TINY[suite][0] / "policy")
@@ -71,6 +67,18 @@ def test_the_oracle_is_the_ceiling_and_random_play_the_floor(folder: Path) -> No
         assert share == 1.0
     if result.agent == "random":
         assert share == 0.0
+
+
+@pytest.mark.slow
+def test_a_suite_that_is_played_anew_gives_the_same_files_and_leaves_the_others_alone(tmp_path: Path) -> None:
+    (tmp_path / "results" / "others").mkdir(parents=True)
+    suites = ("textcraft-quick-v1", "babyai-tiny-v1")
+    for _ in range(2):
+        main(Settings(out=tmp_path / "results", suites=suites))
+    assert {path.name for path in tmp_path.iterdir()} == {"results"}
+    assert {path.name for path in (tmp_path / "results").iterdir()} == {*suites, "others", "trust.json"}
+    for folder in find_results(tmp_path / "results"):
+        assert load_result(folder) == load_result(ENTRIES / folder.relative_to(tmp_path / "results"))
 
 
 @pytest.mark.parametrize("suite", TINY)
