@@ -16,11 +16,11 @@ pytestmark = pytest.mark.slow
 
 
 def test_rollouts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, value in (("SLOTS", 4), ("TASKS", 2)):
+    for name, value in (("SLOTS", 4), ("TASKS", 2), ("EPISODES", 8), ("PAIRS", 1), ("PAUSE", 0.01)):
         monkeypatch.setattr(rollout, name, value)
     rollout.main()
     shown = capsys.readouterr().out
-    assert all(name in shown for name in ("re-read", "continued", "in-process"))
+    assert all(name in shown for name in ("re-read", "continued", "in-process", "one slow"))
 
 
 def test_textworld(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
