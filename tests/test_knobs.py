@@ -31,17 +31,20 @@ def named(value: object) -> str:
     return f"{type(value).__name__} {value}".partition(" at 0x")[0]
 
 
+def world_of(name: str) -> str:
+    """The name of the package that an id's world is in."""
+    return load_env_creator(gymnasium.spec(name).entry_point).__module__.split(".")[2]
+
+
 DOCS = Path(__file__).parents[1] / "docs"
 IDS = [registration.id for registration in REGISTRATIONS if not re.search(r"-w\d", registration.id)]
 WORLDS: list[type[TextEnv[Any]]] = list(dict.fromkeys(load_env_creator(each.entry_point) for each in REGISTRATIONS))
 DECLARED = dict.fromkeys(
-    options for name in IDS for options in (*options_of(name), *(SPECS.values() if "/TextWorld-v0" in name else ()))
+    (options, world_of(name))
+    for name in IDS
+    for options in (*options_of(name), *(SPECS.values() if "/TextWorld-v0" in name else ()))
 )
-
-
-def pages_of(options: type[Options]) -> list[Path]:
-    """The page of a world, and those of its parts."""
-    return sorted(DOCS.glob(f"{options.__module__.split('.')[2]}*.md"))
+"""What is declared, and by which world: the name of its package."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +168,7 @@ def test_the_value_asked_for_on_an_axis_is_the_value_measured(name: str) -> None
 
 
 def test_an_axis_has_one_name() -> None:
-    assert all(each.axis == each.name for options in DECLARED for each in options.knobs() if each.name in AXES)
+    assert all(each.axis == each.name for options, _ in DECLARED for each in options.knobs() if each.name in AXES)
 
 
 @pytest.mark.parametrize("name", [registration.id for registration in REGISTRATIONS])
@@ -215,9 +218,11 @@ def test_a_signature_has_the_declared_types_and_defaults() -> None:
     assert shown["split"].default is ...
 
 
-@pytest.mark.parametrize("options", DECLARED, ids=lambda options: options.__name__)
-def test_every_knob_is_on_the_page_of_its_world(options: type[Options]) -> None:
-    table, pages = knob_table(options), pages_of(options)
+@pytest.mark.parametrize(
+    ("options", "world"), DECLARED, ids=[f"{world}-{options.__name__}" for options, world in DECLARED]
+)
+def test_every_knob_is_on_the_page_of_its_world(options: type[Options], world: str) -> None:
+    table, pages = knob_table(options), sorted(DOCS.glob(f"{world}*.md"))
     assert table
     shown = any(table in page.read_text(encoding="utf-8") for page in pages)
     assert shown, f"one of {[page.name for page in pages]} should hold this table:\n\n{table}\n"
@@ -250,7 +255,7 @@ def test_a_world_of_one_knob_has_a_table() -> None:
 
 
 def test_every_meaning_stands_alone() -> None:
-    for options in DECLARED:
+    for options, _ in DECLARED:
         for each in options.knobs():
             assert re.match(r"[A-Za-z`]", each.meaning), each
             assert not re.match(r"(of|for|where|when|that|which|what|how) ", each.meaning), each
