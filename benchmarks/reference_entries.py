@@ -32,7 +32,8 @@ SUITES = (
     *(f"textworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"alfworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"textcraft-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
-    *("babyai-quick-v1", "babyai-solution-length-v2", "scienceworld-quick-v1", "swe-quick-v1"),
+    *("babyai-quick-v1", "babyai-core-v2", "babyai-state-size-v1", "babyai-solution-length-v2"),
+    *("scienceworld-quick-v1", "swe-quick-v1"),
 )
 """Quick, core, axis and harder suites: those that a small machine plays within minutes."""
 TINY = {"babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8))}

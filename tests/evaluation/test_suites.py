@@ -60,7 +60,7 @@ DIGESTS = {
     "textcraft-harder-v1": "b4faa2044b4ac996",
     "babyai-quick-v1": "81ff91584554ea04",
     "babyai-tiny-v1": "710b6aa5a0b5a76a",
-    "babyai-core-v1": "e04fd4aacbcbe3bb",
+    "babyai-core-v2": "9ea16012e77cff66",
     "babyai-agentgym-v1": "300825cd4ab71d7a",
     "babyai-state-size-v1": "98bf51dab2189ba5",
     "babyai-solution-length-v2": "4f600988a10324b8",

@@ -35,7 +35,7 @@ def test_every_agent_that_can_play_has_an_entry(suite: str, request: pytest.Fixt
 def test_every_quick_core_axis_and_harder_suite_has_entries_but_the_slow_ones() -> None:
     kinds = ("-quick-", "-core-", "-size-", "-length-", "-harder-")
     left_out = {name for name in PUBLISHED if any(kind in name for kind in kinds)} - set(SUITES)
-    slow = {"scienceworld-core-v1", "swe-core-v1", "babyai-core-v1", "babyai-state-size-v1"}
+    slow = {"scienceworld-core-v1", "swe-core-v1"}
     assert left_out == slow
 
 

@@ -210,11 +210,11 @@ _ALL = (
         ),
     ),
     _suite(
-        "babyai-core-v1",
+        "babyai-core-v2",
         "BabyAI: one room, four rooms, and a sequence in four rooms",
         _babyai("one-room", columns=1, room_size=8),
-        _babyai("four-rooms", rows=2, objects=12),
-        _babyai("sequence", rows=2, objects=12, clauses=2, kinds=("goto", "pickup", "open")),
+        _babyai("four-rooms", rows=2, objects=8),
+        _babyai("sequence", rows=2, objects=8, clauses=2, kinds=("goto", "pickup", "open")),
     ),
     _suite(
         "babyai-agentgym-v1",
