@@ -78,8 +78,8 @@ def read_curve(folder: Path) -> LearningCurve | None:
     path = folder / LEARNING
     if not os.path.lexists(path):
         return None
+    text = b"".join(bounded_lines(path))
     try:
-        text = b"".join(bounded_lines(path))
         values = read_line(text)
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise ValueError(f"is not of {FORMAT!r}")

@@ -325,6 +325,8 @@ def load(path: str | Path) -> Evaluation:
             if text != as_written:
                 raise ValueError("is written otherwise than results are")
             seal.update(text)
+    except InvalidOptionError:
+        raise
     except ValueError as error:
         raise InvalidOptionError(f"{path} is no result file of {FORMAT!r}: line {number} {error}") from None
     if not head:
@@ -341,7 +343,8 @@ def bounded_lines(path: str | Path) -> Iterator[bytes]:
     path, size = Path(path), 0
     try:
         if not path.is_file():
-            raise InvalidOptionError(f"{path} cannot be read: it is no file")
+            reason = "it is not a plain file" if path.exists() else "it does not exist"
+            raise InvalidOptionError(f"{path} cannot be read: {reason}")
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
             while text := file.readline(LONGEST_LINE + 1):
                 size += len(text)

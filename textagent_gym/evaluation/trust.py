@@ -227,8 +227,9 @@ def _commitment(values: dict[str, object], path: Path) -> Commitment:
 
 
 def _read(path: Path) -> dict[str, object]:
+    text = b"".join(bounded_lines(path))
     try:
-        values = read_line(b"".join(bounded_lines(path)))
+        values = read_line(text)
     except ValueError as error:
         raise InvalidOptionError(f"{path} {error}") from None
     if not isinstance(values, dict):

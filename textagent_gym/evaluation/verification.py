@@ -209,8 +209,8 @@ def _identity(folder: Path) -> dict[str, Any]:
     path = folder / IDENTITY
     if path.is_symlink() or not path.is_file():
         raise InvalidOptionError(f"{folder} holds no result of a suite: it has no {IDENTITY}")
+    text = b"".join(bounded_lines(path))
     try:
-        text = b"".join(bounded_lines(path))
         identity = read_line(text)
         right = isinstance(identity, dict) and set(identity) == set(_IDENTITY)
         right = right and all(isinstance(identity[name], kind) for name, kind in _IDENTITY.items())
