@@ -47,6 +47,12 @@ SETTINGS: dict[str, tuple[dict[str, bool], tuple[str, ...]]] = {
 }
 
 
+def processor_seconds() -> float:
+    """Seconds of the processor that this process and those that it has waited for have used."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
 def per_second(work: Callable[[], Any], times: int) -> float:
     """How often a piece of work is done in a second of the processor."""
     started = time.process_time()

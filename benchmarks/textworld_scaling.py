@@ -12,24 +12,19 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import gymnasium
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.textworld_env import per_second
-from textagent_gym.domains.textworld import store
+from benchmarks.textworld_env import per_second, processor_seconds
 from textagent_gym.domains.textworld.commands import admissible_commands
-from textagent_gym.domains.textworld.engines import Native
 from textagent_gym.domains.textworld.engines.answers import play
 from textagent_gym.domains.textworld.generation import draw_as_made
 from textagent_gym.domains.textworld.specs import Spec, make_spec
@@ -50,8 +45,6 @@ class Config:
     """Steps of each walk."""
     upstream_steps: int = 100
     """Steps of plain TextWorld."""
-    made: int = 3
-    """Games of each size that are made anew."""
     sizes: tuple[tuple[int, int, int], ...] = SIZES
     """Worlds: rooms, objects and quest length of each."""
     plot: Path | None = None
@@ -60,7 +53,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs in one size of world, in microseconds for each step, and in seconds for each game that is made.
+    """Costs in one size of world, in microseconds for each step.
 
     Attributes:
         size: rooms, objects and quest length.
@@ -69,8 +62,6 @@ class Costs:
         known: step that was played before.
         upstream: step of plain TextWorld.
         snapshot: snapshot and going back to it.
-        making: from parameters to the first observation, native.
-        upstream_making: the same with `make_game`, the compiler and plain TextWorld, which does not keep to the length.
     """
 
     size: tuple[int, int, int]
@@ -79,8 +70,6 @@ class Costs:
     known: float
     upstream: float
     snapshot: float
-    making: float
-    upstream_making: float
 
 
 def measure(size: tuple[int, int, int], config: Config) -> Costs:
@@ -91,14 +80,12 @@ def measure(size: tuple[int, int, int], config: Config) -> Costs:
     env: Any = gymnasium.make(
         "textagent/TextWorld-v0", **options, infos=("admissible_actions",), max_turns=10**9, num_tasks=1
     ).unwrapped
-    making = _seconds(lambda index: _first_observation(spec, index), config.made, first=1_000)
     actions, listed = _walk(env, config.steps)
     new = min(_replay(env, actions, anew=True) for _ in range(3))
     known = min(_replay(env, actions) for _ in range(3))
     snapshot = 1e6 / per_second(lambda: env.restore(env.snapshot()), 500)
     env.close()
-    upstream, upstream_making = _upstream(spec, config)
-    return Costs(size, listed, new, known, upstream, snapshot, making, upstream_making)
+    return Costs(size, listed, new, known, _upstream(spec, config), snapshot)
 
 
 def _walk(env: Any, steps: int) -> tuple[list[str | None], float]:
@@ -131,50 +118,21 @@ def _replay(env: Any, actions: list[str | None], *, anew: bool = False) -> float
     return 1e6 * (time.process_time() - started) / len(actions)
 
 
-def _processor() -> float:
-    """Seconds of the processor that this process and those that it has waited for have used."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in used)
-
-
-def _seconds(make: Callable[[int], object], times: int, *, first: int) -> float:
-    """Mean seconds of the processor for each of several games."""
-    started = _processor()
-    for index in range(first, first + times):
-        make(index)
-    return (_processor() - started) / times
-
-
-def _first_observation(spec: Spec, index: int) -> str:
-    """What a game says first that nobody has made yet."""
-    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, TEXTAGENT_CACHE=folder):
-        return Native().start(store.load(spec, "train", index, compiled=False))
-
-
-def _upstream(spec: Spec, config: Config) -> tuple[float, float]:
-    """Microseconds for each step of plain TextWorld, and seconds for each game that it makes."""
+def _upstream(spec: Spec, config: Config) -> float:
+    """Microseconds for each step of plain TextWorld."""
     import textworld
 
-    infos = textworld.EnvInfos(admissible_commands=True)
     with tempfile.TemporaryDirectory() as folder:
         options = textworld.GameOptions()
-
-        def make(seed: int) -> Any:
-            options.path = str(Path(folder, f"{seed}.z8"))
-            env = textworld.start(textworld.generator.compile_game(draw_as_made(spec, seed), options), infos)
-            env.reset()
-            return env
-
-        started = _processor()
-        envs = [make(seed) for seed in range(2, 2 + config.made)]
-        making = (_processor() - started) / config.made
-        env, rng = envs[0], random.Random(0)
+        options.path = str(Path(folder, "game.z8"))
+        story = textworld.generator.compile_game(draw_as_made(spec, 2), options)
+        env, rng = textworld.start(story, textworld.EnvInfos(admissible_commands=True)), random.Random(0)
         state = env.reset()
         started = time.process_time()
         for _ in range(config.upstream_steps):
             state, _, done = env.step(rng.choice(state.admissible_commands))
             state = env.reset() if done else state
-        return 1e6 * (time.process_time() - started) / config.upstream_steps, making
+        return 1e6 * (time.process_time() - started) / config.upstream_steps
 
 
 def express() -> str:
@@ -191,10 +149,10 @@ def express() -> str:
     env.load(gameName="cookingworld", gameParams="")
     _play_express(env, java)
     stepping = _play_express(env, java)
-    started = _processor() + _processor_of(java)
+    started = processor_seconds() + _processor_of(java)
     for seed in range(300):
         env.reset(seed=seed % 50, gameFold="train")
-    resetting = 300 / (_processor() + _processor_of(java) - started)
+    resetting = 300 / (processor_seconds() + _processor_of(java) - started)
     env.close()
     return f"TextWorldExpress, cooking, valid actions: {stepping:,.0f} steps/s, {resetting:,.0f} resets/s."
 
@@ -203,8 +161,8 @@ def _play_express(env: Any, java: int) -> float:
     """Steps of a random walk through games of TextWorldExpress per second of the processor."""
     rng, done, steps, resets = random.Random(0), True, 0, 0
     infos: dict[str, Any] = {}
-    started = _processor() + _processor_of(java)
-    while (used := _processor() + _processor_of(java) - started) < EXPRESS_SECONDS:
+    started = processor_seconds() + _processor_of(java)
+    while (used := processor_seconds() + _processor_of(java) - started) < EXPRESS_SECONDS:
         for _ in range(100):
             if done:
                 _, infos = env.reset(seed=resets % 50, gameFold="train")
@@ -242,7 +200,7 @@ def main() -> None:
     config = tyro.cli(Config)
     console, costs = Console(), []
     table = Table(title="TextWorld over the size of the world", header_style="bold")
-    for column in ("world", "admissible", "known µs", "new µs", "upstream µs", "ratio", "snapshot µs", "made s", "up."):
+    for column in ("world", "admissible", "known µs", "new µs", "upstream µs", "ratio", "snapshot µs"):
         table.add_column(column)
     console.print(express())
     for size in config.sizes:
@@ -256,8 +214,6 @@ def main() -> None:
             f"{cost.upstream:.0f}",
             f"{cost.upstream / cost.known:.0f}, {cost.upstream / cost.new:.0f}",
             f"{cost.snapshot:.1f}",
-            f"{cost.making:.2f}",
-            f"{cost.upstream_making:.1f}",
         )
         if config.plot is not None:  # What is measured survives a run that is stopped.
             plot(costs, config.plot)

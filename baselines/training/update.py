@@ -299,6 +299,7 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
         _check_finite(metrics)
         metrics["gradient_norm"] = zero.step(learner.policy)
         _check_finite(metrics)
+        learner.schedule.step()
     else:
         # Each model by itself: a critic that is far off must not shorten the policy's step.
         for name, model in (("gradient_norm", learner.policy), ("critic_gradient_norm", learner.critic)):
@@ -306,8 +307,8 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
                 metrics[name] = float(whole(accelerator.clip_grad_norm_(model.parameters(), config.max_gradient)))
         _check_finite(metrics)
         learner.optimizer.step()
+        learner.schedule.step()
         learner.optimizer.zero_grad()
-    learner.schedule.step()
     return metrics
 
 

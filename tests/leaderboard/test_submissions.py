@@ -69,8 +69,8 @@ def test_a_result_under_another_name_is_refused(results: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     "name",
     [
-        "\u043eracle",
-        "oracl\u0435",
+        "\u043eracle 2",
+        "gpt-4\u043e",
         "my \u03bf",
         "caf\u00e9",
         "my\u00a0agent",
