@@ -25,7 +25,7 @@ from textagent_gym.registration import REGISTRATIONS, WORLDS
 ROOT = Path(__file__).parents[1]
 SUITE = "textagent_gym"
 TRAINERS = "baselines"
-FLOORS = ("foundation", "domains", "wrappers", "vector", "agents", "evaluation", "leaderboard", "serve", "cli")
+FLOORS = ("foundation", "domains", "wrappers", "vector", "agents", "evaluation", "leaderboard", "cli")
 """From the ground up: each imports from those below. Whatever has no name here is part of the foundation."""
 ROOMS = ("settings", "envs", "policy", "rollout", "credit", "evaluation", "training", "executables")
 """Folders of the trainers from the ground up: each imports from those below. The files at the top are executables."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
+from benchmarks.reference_entries import ENTRIES
 from tests.cli.program import PROGRAM, call, run
 from textagent_gym.cli.environment import ChosenTasks
 from textagent_gym.evaluation import evaluate
@@ -78,6 +79,7 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
         (("info", "nowhere.to.be.found:textagent/TextWorld-v0"), "cannot be imported"),
         (("data", "lights"), "alfworld"),
         (("verify", "/nowhere.jsonl"), "Error: /nowhere.jsonl cannot be read: it does not exist"),
+        (("verify", str(ENTRIES / "babyai-quick-v1" / "random" / "summary.json")), "name the folder that it is in"),
         (("compare", "/nowhere", "/nowhere"), "Error: /nowhere cannot be read: it does not exist"),
         (("challenge", "draw", "/nowhere", "--out", "x"), "Error: /nowhere cannot be read: it does not exist"),
         (("demos", LIGHTS, "--out", "/dev/null/x", "--tasks", "1"), "File exists"),

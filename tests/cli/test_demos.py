@@ -92,7 +92,7 @@ def test_a_stopped_run_resumes_where_it_was(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=30)[1].decode()
     assert process.returncode == 130
-    assert "of 100000 demonstrations are kept; the same command goes on" in said
+    assert "of 100000 demonstrations are kept; the same command resumes" in said
     whole = [line for line in part.read_text().splitlines() if line.endswith("}")]
     marked = [json.loads(line) for line in whole]
     marked[0]["messages"] = [{"role": "user", "content": "from the first run"}]

@@ -68,7 +68,7 @@ class Demos(ChosenTasks):
                     done(index + 1)
         except KeyboardInterrupt:
             kept = part.read_text(encoding="utf-8").count("\n")
-            message = f"Stopped: {kept} of {count} demonstrations are kept; the same command goes on."
+            message = f"Stopped: {kept} of {count} demonstrations are kept; the same command resumes."
             raise KeyboardInterrupt(message) from None
         finally:
             env.close()

@@ -77,8 +77,12 @@ class Verify:
         """Check a result file."""
         from textagent_gym.cli.progress import bar
         from textagent_gym.evaluation import load, other_versions, replay, spec_from_file
+        from textagent_gym.evaluation.results import IDENTITY, SUMMARY
         from textagent_gym.knobs import parse_settings
 
+        parts = [self.result.parent / name for name in (IDENTITY, SUMMARY)]
+        if self.result in parts and all(part.is_file() for part in parts):
+            raise InvalidOptionError(f"{self.result} is a part of a suite's result: name the folder that it is in")
         if self.model is not None or self.challenge is not None:
             raise InvalidOptionError("--model and --challenge are for the result of a suite, which is a folder")
         evaluation = load(self.result)

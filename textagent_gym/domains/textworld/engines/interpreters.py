@@ -76,14 +76,17 @@ class Interpreters:
         with self._lock:
             frotz = self._take(story)
             self._lent += 1
+        is_sound = False
         try:
             if frotz is None or frotz.story_file != story.encode():
                 frotz = _read(frotz, story)
             yield frotz
-            self._idle.append(frotz)
+            is_sound = True
         finally:
             with self._lock:
                 self._lent -= 1
+                if is_sound:
+                    self._idle.append(frotz)
                 self._drop_surplus()
 
     def _take(self, story: str) -> Any:

@@ -20,7 +20,7 @@ from textagent_gym.domains.textworld.generation.backchaining import Facts, Rules
 from textagent_gym.domains.textworld.generation.patterns import Index, Pattern, add_to_index, fill, signature, uses_of
 from textagent_gym.domains.textworld.logic import Fact
 
-_STATES = 2_000  # Expanded before the search gives up: the most that 1,600 searches for a shortest one took was 107.
+_STATES = 2_000  # Expanded before the search gives up. The most seen in 1,600 searches was 107.
 
 
 class Move(NamedTuple):
