@@ -36,7 +36,10 @@ SUITES = (
     *("scienceworld-quick-v1", "swe-quick-v1"),
 )
 """Quick, core, axis and harder suites: those that a small machine plays within minutes."""
-TINY = {"babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8))}
+TINY = {
+    "babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8)),
+    "textcraft-tiny-v1": (POLICIES / "textcraft", PolicySettings(max_action_tokens=24)),
+}
 """Suites of tiny policies: folder of each, as `benchmarks.tiny_policies` keeps it, and its sampling."""
 
 

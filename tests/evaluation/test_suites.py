@@ -58,6 +58,7 @@ DIGESTS = {
     "textcraft-action-size-v1": "aead1855fd4823f8",
     "textcraft-solution-length-v1": "24a780cf1d52912b",
     "textcraft-harder-v1": "b4faa2044b4ac996",
+    "textcraft-tiny-v1": "c082f91757dcfe0d",
     "babyai-quick-v1": "81ff91584554ea04",
     "babyai-tiny-v1": "710b6aa5a0b5a76a",
     "babyai-core-v2": "9ea16012e77cff66",

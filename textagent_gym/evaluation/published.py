@@ -197,6 +197,17 @@ _ALL = (
         _textcraft("length-30", depth=4, recipes=30, solution_length=30),
         _textcraft("counts", depth=4, recipes=30, counts=(1, 4), yields=(1, 4), solution_length=40),
     ),
+    _suite(
+        "textcraft-tiny-v1",
+        "TextCraft as the tiny recipe trains it: one recipe with one ingredient or two, and new names in every task",
+        Part(
+            name="one-recipe",
+            env=f"{NAMESPACE}/TextCraft-v0",
+            kwargs={"depth": 1, "recipes": 1, "branching": [1, 2]},
+            max_turns=5,
+            tasks=100,
+        ),
+    ),
     _suite("babyai-quick-v1", "twenty levels of BabyAI with two rooms", _babyai("r1-c2", tasks=20)),
     _suite(
         "babyai-tiny-v1",
