@@ -88,7 +88,7 @@ def row_from(certificate: Certificate, strings: int) -> Row:
     """The row of a certificate that was made with a number of random strings."""
     findings = certificate.findings
     marks = [_MARKS.get(finding.status, "n/a") for finding in findings]
-    reasons = tuple(f"{f.promise}: {f.status}, {f.what}" for f in findings if f.status != KEPT)
+    reasons = tuple(sorted(f"{f.promise}: {f.status}, {f.what}" for f in findings if f.status != KEPT))
     return Row(certificate.env, (str(certificate.tasks), str(strings), *marks), reasons)
 
 
