@@ -223,7 +223,7 @@ def test_a_game_is_the_same_after_it_was_written_and_read(games: OpenGame, spec:
     fiction = games(spec).fiction
     assert fiction is not None
     written = fiction.to_dict()
-    assert Fiction.from_dict(written) == fiction
+    assert Fiction.from_dict(written).to_dict() == written
     with pytest.raises(ValueError, match="format 0"):
         Fiction.from_dict({**written, "format": 0})
 

@@ -20,13 +20,12 @@ from textagent_gym.domains.textworld.inform import (
     Memory,
     Moment,
     Page,
-    Parser,
-    UnansweredError,
     World,
     beginning,
     carry_out,
     end_turn,
     look_around,
+    understand,
 )
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.store import StoredGame
@@ -136,29 +135,24 @@ def play(game: StoredGame, situation: Situation, line: str) -> Answer:
     actions = turns = 0
     lines: tuple[str, ...] = (*situation.lines, line)
     while lines:
-        before, parser = memory.kept, Parser(world, memory, lines)
-        try:
-            understood = parser.parse()
-        except UnansweredError:
-            memory, understood = Memory(*before), None
-        else:
-            lines = ()
-        page.put(parser.note)
-        if understood is None:
+        heard = understand(world, memory, lines)
+        page.put(heard.note)
+        if heard.command is None:
+            lines = lines if heard.asked else ()
             page.divide()
-            page.complain(parser.reply)
+            page.complain(heard.reply)
             break
         memory.blamed = 0
-        events = carry_out(understood, parser.text, world, memory, page)
+        events = carry_out(heard.command, heard.text, world, memory, page)
         turns += end_turn(world, page)
         actions += len(events)
         situation = Situation(world.moment, _follow(game.logic, situation.facts, events), memory.kept, ())
         if world.ending:
-            return Answer(page.text, _status(world, shown), actions, turns, world.ending, parser.typed, situation)
-        lines = () if parser.rest is None else (parser.rest,)
+            return Answer(page.text, _status(world, shown), actions, turns, world.ending, heard.typed, situation)
+        lines = () if heard.rest is None else (heard.rest,)
     page.prompt()
     after = Situation(situation.world, situation.facts, memory.kept, lines)
-    return Answer(page.text, _status(world, world.score), actions, turns, "", parser.typed, after)
+    return Answer(page.text, _status(world, world.score), actions, turns, "", heard.typed, after)
 
 
 def _follow(logic: GameLogic, facts: int, events: list[str]) -> int:

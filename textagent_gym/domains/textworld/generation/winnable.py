@@ -20,12 +20,11 @@ from textagent_gym.domains.textworld.inform import (
     Fiction,
     Memory,
     Page,
-    Parser,
-    UnansweredError,
     World,
     beginning,
     carry_out,
     end_turn,
+    understand,
 )
 from textagent_gym.domains.textworld.specs import GUIDE_SPLIT, Spec
 
@@ -68,15 +67,11 @@ def wins(fiction: Fiction, commands: Sequence[str]) -> bool:
     """Whether commands win a game as they are typed, without a question on the way."""
     world, memory = World(fiction, beginning(fiction)), Memory()
     for typed in commands:
-        parser = Parser(world, memory, (playable(typed),))
-        try:
-            command = parser.parse()
-        except UnansweredError:
-            return False
-        if command is None:
+        heard = understand(world, memory, (playable(typed),))
+        if heard.command is None:
             return False
         page = Page()
-        carry_out(command, parser.text, world, memory, page)
+        carry_out(heard.command, heard.text, world, memory, page)
         end_turn(world, page)
     return world.ending == "won"
 

@@ -2,7 +2,7 @@
 
     Fiction     everything that never changes: rooms, things, names, descriptions, quests
     World       where things are, and in which state
-    Parser      from what is typed to an action
+    understand  from what is typed to an action: by the parser, or at once where a line is in the game's own words
     carry_out   from an action to changes of the world, and words
     end_turn    from changes of the world to quests, points and the end of the game
     Page        from words to a text with the right line breaks
@@ -13,23 +13,19 @@ Nothing here knows of engines, stored games or TextWorld's package.
 from textagent_gym.domains.textworld.inform.endings import FINAL_ANSWER, end_turn, last_words
 from textagent_gym.domains.textworld.inform.fiction import Fiction
 from textagent_gym.domains.textworld.inform.page import Page
-from textagent_gym.domains.textworld.inform.parser import Command, Parser
-from textagent_gym.domains.textworld.inform.questions import UnansweredError
 from textagent_gym.domains.textworld.inform.reading import AGAIN, Kept, Memory, split_words
 from textagent_gym.domains.textworld.inform.rules import carry_out, look_around
+from textagent_gym.domains.textworld.inform.understanding import understand
 from textagent_gym.domains.textworld.inform.world import Moment, World, beginning
 
 __all__ = [
     "AGAIN",
     "FINAL_ANSWER",
-    "Command",
     "Fiction",
     "Kept",
     "Memory",
     "Moment",
     "Page",
-    "Parser",
-    "UnansweredError",
     "World",
     "beginning",
     "carry_out",
@@ -37,4 +33,5 @@ __all__ = [
     "last_words",
     "look_around",
     "split_words",
+    "understand",
 ]

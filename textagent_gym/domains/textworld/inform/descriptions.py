@@ -11,7 +11,8 @@ _OWNERS = {
 _LIGHT = {"lit": "lit", "lighted": "lit", "unlit": "unlit"}
 _REQUIREMENTS = _OWNERS | _LIGHT
 _ARTICLES = frozenset(("the", "a", "an", "some"))
-_OTHER = frozenset(("another", "other"))
+OTHER = frozenset(("another", "other"))
+"""Words that stand before a name where any thing of that name will do."""
 
 DESCRIPTORS = _ARTICLES | frozenset(_REQUIREMENTS)
 """Words that stand before a name; some may be pronouns as well."""
@@ -31,7 +32,7 @@ def read_description(reading: Reading) -> None:
             described.indefinite |= word != "the"
             if word in _REQUIREMENTS:
                 described.whose |= {_REQUIREMENTS[word]}
-        if word in _OTHER:
+        if word in OTHER:
             goes_on = described.indefinite = True
         if word in ALL:
             goes_on = described.indefinite = described.plural = True

@@ -88,9 +88,9 @@ class Ingredient:
     cutting: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fiction:
-    """A game. Immutable, so it can be shared between threads and environments.
+    """A game. Immutable, so it can be shared between threads and environments; equal to itself alone.
 
     Attributes:
         entities: rooms and things, the first of which has the number `FIRST_ENTITY`.

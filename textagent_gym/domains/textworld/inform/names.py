@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from textagent_gym.domains.textworld.inform.fiction import FIRST_DIRECTION, PLAYER
+from collections.abc import Sequence
+
+from textagent_gym.domains.textworld.inform.fiction import FIRST_DIRECTION, PLAYER, Phrases
 from textagent_gym.domains.textworld.inform.reading import ALL_WANTED, UNSET, Description, Reading
 from textagent_gym.domains.textworld.inform.world import ALL_DIRECTIONS
 
 ME = frozenset(("me", "myself", "self"))
 """Words for the player."""
+
+PRONOUNS = frozenset(("it", "him", "her", "them"))
+"""Words for what was named before."""
 
 _NAMELESS = ME | {"it"}  # Words that can mean anything, whatever it is called.
 _PLURALS = frozenset(("direction",))  # Words that the dictionary marks as plurals, as far as it compares them.
@@ -118,17 +123,29 @@ def _name_length(reading: Reading, entity: int) -> int:
     states = reading.world.shown_states(entity)
     words, best = reading.words, 0
     for with_states in (True, False) if states else (False,):
-        at = reading.at - 1
-        while at < len(words):
-            if with_states and words[at] in states:
-                at += 1
-                continue
-            length = next((len(p) for p in phrases.get(words[at], ()) if tuple(words[at : at + len(p)]) == p), 0)
-            if length == 0:
-                break
-            at += length
-        best = max(best, at - reading.at + 1)
+        best = max(best, phrase_length(phrases, words, reading.at - 1, states if with_states else ()))
     return best
+
+
+def phrase_length(phrases: Phrases, words: Sequence[str], start: int, states: tuple[str, ...] = ()) -> int:
+    """Number of words that phrases cover, one after another.
+
+    Args:
+        phrases: what something may be called.
+        words: words of a line, as the dictionary knows them.
+        start: number of words before the first that counts.
+        states: words that may stand between phrases.
+    """
+    at = start
+    while at < len(words):
+        if words[at] in states:
+            at += 1
+            continue
+        length = next((len(p) for p in phrases.get(words[at], ()) if tuple(words[at : at + len(p)]) == p), 0)
+        if length == 0:
+            break
+        at += length
+    return at - start
 
 
 def _add(reading: Reading, entity: int, quality: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textagent_gym.domains.textworld.inform.choices import NONE, SEVERAL, all_includes, choose
 from textagent_gym.domains.textworld.inform.descriptions import DESCRIPTORS, read_description
 from textagent_gym.domains.textworld.inform.fiction import FIRST_DIRECTION, PLAYER
-from textagent_gym.domains.textworld.inform.names import ME, search
+from textagent_gym.domains.textworld.inform.names import ME, PRONOUNS, search
 from textagent_gym.domains.textworld.inform.problems import Problem
 from textagent_gym.domains.textworld.inform.questions import Questions
 from textagent_gym.domains.textworld.inform.reading import (
@@ -21,7 +21,6 @@ from textagent_gym.domains.textworld.inform.reading import (
 from textagent_gym.domains.textworld.inform.vocabulary import MULTIPLE
 
 _AFTER_NOUNS = CONNECTIVES | {THEN, None}  # What may follow the last noun of a sentence; None is the end.
-_PRONOUNS = frozenset(("it", "him", "her", "them"))
 
 
 class NounPhrases:
@@ -128,7 +127,7 @@ class NounPhrases:
         reading = self._reading
         word = reading.peek()
         reading.pronoun = (word, PLAYER) if word in ME else (None, 0)
-        if word in _PRONOUNS:
+        if word in PRONOUNS:
             reading.pronoun = (word, reading.memory.it if word == "it" else UNSET)
             if reading.pronoun[1] == UNSET and word not in DESCRIPTORS:
                 reading.told_pronoun = reading.pronoun

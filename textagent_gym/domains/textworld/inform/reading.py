@@ -15,7 +15,7 @@ from textagent_gym.domains.textworld.inform.vocabulary import Grammar, Sentence,
 from textagent_gym.domains.textworld.inform.world import World
 
 MOST_LETTERS = 120  # Of a line; the compiled game's buffer has no more.
-_MOST_WORDS = 15  # Of a line, for the same reason.
+MOST_WORDS = 15  # Of a line, for the same reason.
 
 ALL = frozenset(("all", "each", "every", "everythin", "both"))
 """Words for everything that is there."""
@@ -79,6 +79,10 @@ class Memory:
         """The arguments of `Memory` that make another one like this."""
         return self.it, self.understood, self.blamed, self.listed_many, self.cut_at
 
+    def recall(self, kept: Kept) -> None:
+        """Remember what was kept, and nothing else."""
+        self.it, self.understood, self.blamed, self.listed_many, self.cut_at = kept
+
 
 Kept = tuple[int, tuple[str | int | None, ...], int, bool, tuple[int, int]]
 
@@ -90,6 +94,15 @@ def split_words(text: str) -> list[str]:
     ['take', 'it', ',', 'then', 'say', '"', 'x', '"', '.']
     """
     return _WORD.findall(text)
+
+
+def dictionary_words(text: str) -> list[str]:
+    """Words of a line as the dictionary knows them; a full stop is read as "then".
+
+    >>> dictionary_words("Examine cupboards. Look")
+    ['examine', 'cupboards', 'then', 'look']
+    """
+    return [THEN if word == "." else dictionary_form(word) for word in split_words(text)]
 
 
 @dataclass
@@ -198,8 +211,7 @@ class Reading:
     def type(self, text: str) -> None:
         """Read a line from its beginning."""
         self.text = text[:MOST_LETTERS]
-        words = split_words(self.text)[:_MOST_WORDS]
-        self.words = [THEN if word == "." else dictionary_form(word) for word in words]
+        self.words = dictionary_words(self.text)[:MOST_WORDS]
         cut = self.memory.cut_at[0]
         if 0 < cut <= len(self.words):
             self.memory.cut_at = cut, self._start(cut)
@@ -234,7 +246,7 @@ class Reading:
     def _start(self, position: int) -> int:
         """Where a word begins in the line; its end for words past the last one."""
         starts = [match.start() for match in _WORD.finditer(self.text)]
-        return starts[position - 1] if position <= min(len(starts), _MOST_WORDS) else len(self.text)
+        return starts[position - 1] if position <= min(len(starts), MOST_WORDS) else len(self.text)
 
     @property
     def finished(self) -> bool:
