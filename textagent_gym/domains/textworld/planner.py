@@ -133,12 +133,13 @@ class Planner:
         Raises:
             PlanningBudgetError: no way was found within the budget.
         """
-        if state in self._plans:
-            return self._plans[state]
+        key = state & self._reduced.mask
+        if key in self._plans:
+            return self._plans[key]
         solution = self.solve(state)
         plan = None if solution is None else Plan(solution.commands, solution.exact)
         if len(self._plans) < _PLANS:
-            self._plans[state] = plan
+            self._plans[key] = plan
         return plan
 
     def solve_initial(self) -> Solution | None:

@@ -53,11 +53,19 @@ class ReducedGame:
         for i in range(len(logic.facts)):
             if rooms >> i & 1:
                 self._by_room[1 << i] = [a for a in self.actions if a.needs & rooms in (0, 1 << i)]
+        self._last: _Landmarks | None = None
         self._anything = next((a for a in logic.actions if a.command == "look"), None) or logic.actions[0]
 
     def lower_bound(self, state: int) -> int | None:
         """Number of actions that are certainly needed from a projected state; `None` where no number is enough."""
-        return _Landmarks(self, state).remaining(state)
+        return self._landmarks(state).remaining(state)
+
+    def _landmarks(self, start: int) -> _Landmarks:
+        """Landmarks from a state; a search often begins where a bound was asked for just before."""
+        last = self._last
+        if last is None or last.start != start:
+            last = self._last = _Landmarks(self, start)
+        return last
 
     def search(self, start: int, budget: int) -> tuple[list[tuple[int, Action]] | None, bool]:
         """A* from a projected state: the way as (state, action) pairs or `None`, and whether the answer is proven.
@@ -66,7 +74,7 @@ class ReducedGame:
             start: projected state.
             budget: number of states that each of the two searches may expand: first for a shortest way, then for any.
         """
-        landmarks = _Landmarks(self, start)
+        landmarks = self._landmarks(start)
         path, finished = self._astar(start, budget, 1, landmarks)
         if finished:
             return path, True
@@ -173,11 +181,16 @@ def _wanted(actions: list[Action], goal: int) -> tuple[int, list[Action]]:
 
 
 class _Landmarks:
-    """Facts that must become true on every way to the goal from a state reachable from `start`."""
+    """Facts that must become true on every way to the goal from a state reachable from `start`.
+
+    Args:
+        reduced: game after the reductions.
+        start: projected state.
+    """
 
     def __init__(self, reduced: ReducedGame, start: int) -> None:
+        self.start = start
         self._logic = reduced.logic
-        self._mask = reduced.mask
         reachable, actions = _relaxed(reduced.actions, start, reduced.mask)
         self._reachable = reachable
         adders: dict[int, list[Action]] = {}
@@ -247,9 +260,13 @@ def _relaxed(actions: list[Action], start: int, mask: int) -> tuple[int, list[Ac
     reachable, waiting = start, actions
     done: list[Action] = []
     while True:
-        possible = [a for a in waiting if a.needs & mask & ~reachable == 0]
-        if not possible:
+        left = []
+        for action in waiting:
+            if action.needs & mask & ~reachable:
+                left.append(action)
+            else:
+                done.append(action)
+                reachable |= action.adds
+        if len(left) == len(waiting):
             return reachable, done
-        done += possible
-        waiting = [a for a in waiting if a.needs & mask & ~reachable]
-        reachable |= _union(a.adds for a in possible)
+        waiting = left
