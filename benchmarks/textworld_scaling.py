@@ -2,8 +2,9 @@
 
     python -m benchmarks.textworld_scaling --plot docs/measurements/textworld-scaling.svg
 
-Random admissible walks, with the text and the admissible actions after every step; times are of the processor, those of
-the compiler's and Java's processes included. Known turns were played before in this process, new ones were not.
+Both sides play the same games by the same commands: groups of random admissible walks, as a trainer plays them. Times
+are of the processor, those of Java's processes included, without resets. A group is played in games that nobody has
+played before; then once more, so that every turn is known; then with every turn forgotten before it is played.
 TextWorldExpress (its own text and maps, so an anchor for speed only) is measured where `pip install textworld-express`
 and Java are there.
 """
@@ -14,7 +15,9 @@ import os
 import random
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +27,40 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.textworld_env import per_second, processor_seconds
+from textagent_gym.domains.textworld import store
 from textagent_gym.domains.textworld.commands import admissible_commands
 from textagent_gym.domains.textworld.engines.answers import play
-from textagent_gym.domains.textworld.generation import draw_as_made
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 
 SIZES = ((2, 3, 4), (4, 6, 8), (8, 12, 12), (12, 24, 12), (20, 40, 20))
 """Rooms, objects and quest length."""
 
+INFORMATION = {
+    "admissible actions": ("admissible_actions",),
+    "and the next best": ("admissible_actions", "oracle_action"),
+}
+"""What is asked for after every step, by what the table calls it."""
+
 EXPRESS_SECONDS = 20.0
 """Seconds of the processor for which TextWorldExpress plays before it is measured, and again while it is: Java compiles
 while it runs."""
+
+Walk = list[str]
+"""Commands of an episode."""
 
 
 @dataclass(frozen=True)
 class Config:
     """What is measured."""
 
-    steps: int = 1_500
-    """Steps of each walk."""
-    upstream_steps: int = 100
-    """Steps of plain TextWorld."""
+    games: int = 3
+    """Number of games of each size."""
+    group: int = 8
+    """Number of episodes in each game."""
+    turns: int = 40
+    """Most turns of an episode."""
+    upstream_episodes: int = 2
+    """Number of these episodes that plain TextWorld plays in each game."""
     sizes: tuple[tuple[int, int, int], ...] = SIZES
     """Worlds: rooms, objects and quest length of each."""
     plot: Path | None = None
@@ -53,86 +69,123 @@ class Config:
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs in one size of world, in microseconds for each step.
+    """Costs in one size of world with the same information on both sides, in microseconds per step.
 
     Attributes:
         size: rooms, objects and quest length.
+        information: what is asked for, as a key of `INFORMATION`.
         admissible: mean number of admissible actions.
-        new: step that nobody in the process has played.
         known: step that was played before.
+        group: step of a group in a game that nobody has played.
+        new: step that nobody has played.
         upstream: step of plain TextWorld.
         snapshot: snapshot and going back to it.
     """
 
     size: tuple[int, int, int]
+    information: str
     admissible: float
-    new: float
     known: float
+    group: float
+    new: float
     upstream: float
     snapshot: float
 
 
-def measure(size: tuple[int, int, int], config: Config) -> Costs:
-    """Measure one size of world."""
+def measure(size: tuple[int, int, int], information: str, config: Config) -> Costs:
+    """Measure one size of world with one kind of information."""
     rooms, objects, length = size
-    spec = make_spec("custom", rooms=rooms, objects=objects, quest_length=length)
     options: dict[str, Any] = {"rooms": rooms, "objects": objects, "quest_length": length}
     env: Any = gymnasium.make(
-        "textagent/TextWorld-v0", **options, infos=("admissible_actions",), max_turns=10**9, num_tasks=1
+        "textagent/TextWorld-v0",
+        **options,
+        infos=INFORMATION[information],
+        max_turns=10**9,
+        num_tasks=config.games,
+        split="test",
     ).unwrapped
-    actions, listed = _walk(env, config.steps)
-    new = min(_replay(env, actions, anew=True) for _ in range(3))
-    known = min(_replay(env, actions) for _ in range(3))
+    walks, listed = _walks(env, config)
+    _forget()
+    group = _replay(env, walks)
+    known = min(_replay(env, walks) for _ in range(3))
+    new = _replay(env, walks, before_step=_forget_turns)
     snapshot = 1e6 / per_second(lambda: env.restore(env.snapshot()), 500)
     env.close()
-    return Costs(size, listed, new, known, _upstream(spec, config), snapshot)
+    upstream = _upstream(make_spec("custom", **options), walks, information, config)
+    return Costs(size, information, listed, known, group, new, upstream, snapshot)
 
 
-def _walk(env: Any, steps: int) -> tuple[list[str | None], float]:
-    """A random walk as actions, `None` for a reset, and the mean number of admissible actions."""
-    rng, listed, over = random.Random(0), 0, True
-    actions: list[str | None] = []
-    info: dict[str, Any] = {}
-    while len(actions) < steps:
-        if over:
-            _, info = env.reset(options={"task_index": 0})
-            actions.append(None)
-        actions.append(rng.choice(info["admissible_actions"]))
-        listed += len(info["admissible_actions"])
-        *_, terminated, truncated, info = env.step(actions[-1])
-        over = terminated or truncated
-    return actions, listed / len(actions)
+def _forget() -> None:
+    """Forget every game, with its turns and its planner."""
+    store.forget()
+    _forget_turns()
 
 
-def _replay(env: Any, actions: list[str | None], *, anew: bool = False) -> float:
-    """Microseconds for each step of a walk, of which nothing is known at its beginning if it is played `anew`."""
-    if anew:
-        play.cache_clear()
-        admissible_commands.cache_clear()
-    started = time.process_time()
-    for action in actions:
-        if action is None:
-            env.reset(options={"task_index": 0})
-        else:
-            env.step(action)
-    return 1e6 * (time.process_time() - started) / len(actions)
+def _forget_turns() -> None:
+    play.cache_clear()
+    admissible_commands.cache_clear()
 
 
-def _upstream(spec: Spec, config: Config) -> float:
-    """Microseconds for each step of plain TextWorld."""
+def _walks(env: Any, config: Config) -> tuple[list[list[Walk]], float]:
+    """Random walks through each game, and the mean number of admissible actions."""
+    rng, listed, games = random.Random(0), 0, []
+    for index in range(config.games):
+        games.append([])
+        for _ in range(config.group):
+            _, info = env.reset(options={"task_index": index})
+            walk: Walk = []
+            over = False
+            while not over and len(walk) < config.turns:
+                listed += len(info["admissible_actions"])
+                walk.append(rng.choice(info["admissible_actions"]))
+                *_, over, _, info = env.step(walk[-1])
+            games[-1].append(walk)
+    return games, listed / _steps(games)
+
+
+def _steps(games: list[list[Walk]]) -> int:
+    return sum(len(walk) for walks in games for walk in walks)
+
+
+def _replay(env: Any, games: list[list[Walk]], *, before_step: Callable[[], None] | None = None) -> float:
+    """Microseconds per step of walks."""
+    used = 0.0
+    for index, walks in enumerate(games):
+        for walk in walks:
+            env.reset(options={"task_index": index})
+            if before_step is None:
+                started = time.process_time()
+                for action in walk:
+                    env.step(action)
+                used += time.process_time() - started
+                continue
+            for action in walk:
+                before_step()
+                started = time.process_time()
+                env.step(action)
+                used += time.process_time() - started
+    return 1e6 * used / _steps(games)
+
+
+def _upstream(spec: Spec, games: list[list[Walk]], information: str, config: Config) -> float:
+    """Microseconds per step of plain TextWorld on the beginning of the same walks."""
     import textworld
 
+    infos = textworld.EnvInfos(
+        admissible_commands=True, policy_commands="oracle_action" in INFORMATION[information], won=True, lost=True
+    )
+    used, played = 0.0, [walks[: config.upstream_episodes] for walks in games]
     with tempfile.TemporaryDirectory() as folder:
-        options = textworld.GameOptions()
-        options.path = str(Path(folder, "game.z8"))
-        story = textworld.generator.compile_game(draw_as_made(spec, 2), options)
-        env, rng = textworld.start(story, textworld.EnvInfos(admissible_commands=True)), random.Random(0)
-        state = env.reset()
-        started = time.process_time()
-        for _ in range(config.upstream_steps):
-            state, _, done = env.step(rng.choice(state.admissible_commands))
-            state = env.reset() if done else state
-        return 1e6 * (time.process_time() - started) / config.upstream_steps
+        for index, walks in enumerate(played):
+            env = textworld.start(str(store.export(spec, "test", index, Path(folder))), infos)
+            for walk in walks:
+                env.reset()
+                started = time.process_time()
+                for command in walk:
+                    env.step(command)
+                used += time.process_time() - started
+            env.close()
+    return 1e6 * used / _steps(played)
 
 
 def express() -> str:
@@ -182,16 +235,20 @@ def plot(costs: list[Costs], path: Path) -> None:
     """Draw costs of a step over the number of admissible actions."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(6, 4))
-    admissible = [cost.admissible for cost in costs]
-    for label, name in (
-        ("plain TextWorld", "upstream"),
-        ("native, new turns", "new"),
-        ("native, known turns", "known"),
-    ):
-        axes.plot(admissible, [getattr(cost, name) for cost in costs], marker="o", label=label)
-    axes.set(xscale="log", yscale="log", xlabel="admissible actions, mean of a walk", ylabel="microseconds per step")
-    axes.legend()
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True)
+    for ax, information in zip(axes, INFORMATION, strict=True):
+        shown = [cost for cost in costs if cost.information == information]
+        for label, name in (
+            ("plain TextWorld", "upstream"),
+            ("native, new turns", "new"),
+            ("native, a group in a new game", "group"),
+            ("native, known turns", "known"),
+        ):
+            costs_shown = [getattr(cost, name) for cost in shown]
+            ax.plot([cost.admissible for cost in shown], costs_shown, marker="o", label=label)
+        ax.set(title=information, xscale="log", yscale="log", xlabel="admissible actions, mean of the walks")
+    axes[0].set_ylabel("microseconds per step")
+    axes[0].legend()
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
 
 
@@ -199,24 +256,27 @@ def main() -> None:
     """Print the costs of every size."""
     config = tyro.cli(Config)
     console, costs = Console(), []
-    table = Table(title="TextWorld over the size of the world", header_style="bold")
-    for column in ("world", "admissible", "known µs", "new µs", "upstream µs", "ratio", "snapshot µs"):
+    table = Table(title="TextWorld over the size of the world, microseconds per step", header_style="bold")
+    ratios = "ratio to known, group, new"
+    for column in ("world", "information", "admissible", "known", "group", "new", "TextWorld", ratios, "snapshot"):
         table.add_column(column)
     console.print(express())
-    for size in config.sizes:
-        cost = measure(size, config)
+    for size, information in product(config.sizes, INFORMATION):
+        cost = measure(size, information, config)
         costs.append(cost)
         table.add_row(
             "w{}-o{}-q{}".format(*size),
+            information,
             f"{cost.admissible:.1f}",
             f"{cost.known:.1f}",
+            f"{cost.group:.1f}",
             f"{cost.new:.0f}",
-            f"{cost.upstream:.0f}",
-            f"{cost.upstream / cost.known:.0f}, {cost.upstream / cost.new:.0f}",
+            f"{cost.upstream:,.0f}",
+            ", ".join(f"{cost.upstream / ours:.0f}" for ours in (cost.known, cost.group, cost.new)),
             f"{cost.snapshot:.1f}",
         )
-        if config.plot is not None:  # What is measured survives a run that is stopped.
-            plot(costs, config.plot)
+        if config.plot is not None and information == list(INFORMATION)[-1]:
+            plot(costs, config.plot)  # What is measured survives a run that is stopped.
         console.print(f"{cost}")
     console.print(table)
 
