@@ -24,7 +24,7 @@ unit: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -m "not slow"
 
 slow: $(INSTALLED) $(DEEPSPEED)  ## the tests that `make test` leaves out; CI runs both
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -m slow
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rs -m slow
 
 vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environment of their own
 	$(VLLM)/bin/python -m pytest tests/baselines/rollout/test_vllm_backend.py tests/baselines/rollout/test_vllm_server.py
