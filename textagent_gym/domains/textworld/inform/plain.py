@@ -73,11 +73,11 @@ class _Meaning:
 
 
 def read_plain(world: World, memory: Memory, line: str) -> Command | None:
-    """The command that a line means, with what the parser would have remembered of it; `None` for the parser to decide.
+    """The command that a line means; `None` where the parser must decide.
 
     Args:
         world: world in which it was typed.
-        memory: what is remembered; it is changed where a command is returned.
+        memory: what is remembered; where a command is returned, it is changed as the parser would have changed it.
         line: what was typed, as no answer to a question.
     """
     meaning = _meaning(world.fiction, line)
