@@ -32,10 +32,11 @@ SUITES = (
     *(f"textworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"alfworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"textcraft-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
+    *("textcraft-minecraft-v1", "textcraft-agentgym-v1"),
     *("babyai-quick-v1", "babyai-core-v2", "babyai-state-size-v1", "babyai-solution-length-v2"),
     *("scienceworld-quick-v1", "swe-quick-v1"),
 )
-"""Quick, core, axis and harder suites: those that a small machine plays within minutes."""
+"""Quick, core, axis and harder suites, and Minecraft's goals; what a small machine plays within minutes."""
 TINY = {
     "babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8)),
     "textcraft-tiny-v1": (POLICIES / "textcraft", PolicySettings(max_action_tokens=24)),

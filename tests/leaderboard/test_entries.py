@@ -16,6 +16,10 @@ from textagent_gym.leaderboard import check_entry, find_results
 from textagent_gym.leaderboard.trust import read_ledger
 
 FOLDERS = find_results(ENTRIES)
+NAMES = frozenset(PUBLISHED)
+"""Suites of this package; tests add others."""
+CEILINGS = {"textcraft-agentgym-v1": 270 / 274}
+"""Success of the oracle where tasks need more turns than the protocol has: three more than 20, one more than 30."""
 LARGEST = 40_000_000
 """Bytes of all entries: what a repository should carry."""
 
@@ -32,11 +36,11 @@ def test_every_agent_that_can_play_has_an_entry(suite: str, request: pytest.Fixt
     assert expected <= set(FOLDERS)
 
 
-def test_every_quick_core_axis_and_harder_suite_has_entries_but_the_slow_ones() -> None:
-    kinds = ("-quick-", "-core-", "-size-", "-length-", "-harder-")
-    left_out = {name for name in PUBLISHED if any(kind in name for kind in kinds)} - set(SUITES)
-    slow = {"scienceworld-core-v1", "swe-core-v1"}
-    assert left_out == slow
+def test_every_suite_has_entries_but_slow_ones_and_those_that_would_say_nothing_new() -> None:
+    slow = {"babyai-agentgym-v1", "scienceworld-core-v1", "swe-core-v1"}
+    elsewhere = {"alfworld-official-v1"}  # Its games are no part of this repository.
+    again = {"scienceworld-agentgym-v1"}  # Tasks of the core suite with other turn limits.
+    assert NAMES - {*SUITES, *TINY} == slow | elsewhere | again
 
 
 def test_all_entries_are_small_enough_for_a_repository() -> None:
@@ -69,7 +73,7 @@ def test_the_oracle_is_the_ceiling_and_random_play_the_floor(folder: Path) -> No
     result = load_result(folder)
     share = sum(episode.success for episode in result.episodes) / len(result.episodes)
     if result.agent == "oracle":
-        assert share == 1.0
+        assert share == CEILINGS.get(result.suite.name, 1.0)
     if result.agent == "random":
         assert share == 0.0
 
