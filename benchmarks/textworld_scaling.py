@@ -105,20 +105,20 @@ def measure(size: tuple[int, int, int], information: str, config: Config) -> Cos
         split="test",
     ).unwrapped
     walks, listed = _walks(env, config)
-    _forget()
-    group = _replay(env, walks)
+    group = min(_replay_anew(env, walks) for _ in range(3))
     known = min(_replay(env, walks) for _ in range(3))
-    new = _replay(env, walks, before_step=_forget_turns)
+    new = min(_replay(env, walks, before_step=_forget_turns) for _ in range(3))
     snapshot = 1e6 / per_second(lambda: env.restore(env.snapshot()), 500)
     env.close()
     upstream = _upstream(make_spec("custom", **options), walks, information, config)
     return Costs(size, information, listed, known, group, new, upstream, snapshot)
 
 
-def _forget() -> None:
-    """Forget every game, with its turns and its planner."""
+def _replay_anew(env: Any, games: list[list[Walk]]) -> float:
+    """Microseconds per step of walks through games of which nothing is known, not even to the planner."""
     store.forget()
     _forget_turns()
+    return _replay(env, games)
 
 
 def _forget_turns() -> None:
@@ -257,9 +257,8 @@ def main() -> None:
     config = tyro.cli(Config)
     console, costs = Console(), []
     table = Table(title="TextWorld over the size of the world, microseconds per step", header_style="bold")
-    ratios = "ratio to known, group, new"
-    for column in ("world", "information", "admissible", "known", "group", "new", "TextWorld", ratios, "snapshot"):
-        table.add_column(column)
+    for column in ("world", "information", "admissible", "known", "group", "new", "TextWorld", "ratios", "snapshot"):
+        table.add_column(column, no_wrap=True)
     console.print(express())
     for size, information in product(config.sizes, INFORMATION):
         cost = measure(size, information, config)
