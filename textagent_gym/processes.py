@@ -1,13 +1,18 @@
-"""Worker processes that leave Ctrl-C to their caller and do not outlive it."""
+"""Processes that leave Ctrl-C to their caller and do not outlive it."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from queue import SimpleQueue
+from typing import Any
 
 _ORPHAN_CHECK_SECONDS = 1.0  # Between two looks at whether the caller of a worker still lives.
 
@@ -28,3 +33,72 @@ def _follow(caller: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def start(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, which Linux kills when this process ends, however that ends.
+
+    A pipe that ends with this process does not do for that: a program reads it late, or never, and whoever was forked
+    meanwhile keeps it open. On other systems than Linux, the program is only started.
+
+    Args:
+        command: path of the program, and its arguments.
+        options: as `subprocess.Popen` takes them.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    if sys.platform != "linux" or not sys.executable:
+        return subprocess.Popen(command, start_new_session=True, **options)
+    guarded = [sys.executable, "-I", "-S", "-c", _DIES_WITH_CALLER, str(os.getpid()), *command]
+    return _starter().call(lambda: subprocess.Popen(guarded, start_new_session=True, **options))
+
+
+_DIES_WITH_CALLER = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL; the program that takes this one's place keeps it.
+if os.getppid() == int(sys.argv[1]):  # Else the caller has ended already.
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class _Starter:
+    """A thread that starts programs: Linux kills them when the thread that started them ends, and this one does not."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
+        threading.Thread(target=self._run, daemon=True, name="textagent-starter").start()
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        future: Future[Any] = Future()
+        self._calls.put((function, future))
+        return future.result()
+
+    def _run(self) -> None:
+        while True:
+            function, future = self._calls.get()
+            try:
+                future.set_result(function())
+            except Exception as error:  # noqa: BLE001 - it is raised again where the call was made
+                future.set_exception(error)
+
+
+_lock = threading.Lock()
+_the_starter: _Starter | None = None
+
+
+def _starter() -> _Starter:
+    global _the_starter
+    with _lock:
+        if _the_starter is None:
+            _the_starter = _Starter()
+        return _the_starter
+
+
+def _forget() -> None:
+    """In a forked process, which has none of the other one's threads."""
+    global _lock, _the_starter
+    _lock, _the_starter = threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=_forget)

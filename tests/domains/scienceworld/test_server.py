@@ -186,23 +186,31 @@ def test_a_process_that_does_not_answer_is_stopped_in_time(monkeypatch: pytest.M
 
 
 _PLAYS = """
-import gymnasium, os, signal, sys, time
+import gymnasium, os, signal, sys, threading, time
+from textagent_gym.domains.scienceworld import server
 signal.signal(signal.SIGINT, signal.default_int_handler)  # What is started in the background ignores it otherwise.
-env = gymnasium.make("textagent/ScienceWorld-find-plant-v0").unwrapped
-env.reset(options={"task_index": 0})
-child = os.fork() if "fork" in sys.argv else 1
-if child == 0:
-    time.sleep(600)
-print(env.server.pid, child, flush=True)
+child = 1
+if "starting" in sys.argv:
+    threading.Thread(target=server.take, daemon=True).start()
+    while not server._servers:
+        time.sleep(0.001)
+else:
+    env = gymnasium.make("textagent/ScienceWorld-find-plant-v0").unwrapped
+    env.reset(options={"task_index": 0})
+    child = os.fork() if "fork" in sys.argv else 1
+    if child == 0:
+        time.sleep(600)
+print(next(iter(server._servers)).pid, child, flush=True)
 if "exit" not in sys.argv:
     time.sleep(600)
 """
 
 
-_SLOW_ENDS = [pytest.param(end, marks=pytest.mark.slow) for end in ("exit", "terminate", "interrupt", "kill fork")]
+_ENDS = ["exit", "terminate", "interrupt", "kill", "kill fork", "kill starting", "kill stopped"]
+_SLOW_ENDS = [pytest.param(end, marks=pytest.mark.slow) for end in _ENDS[:-1]]
 
 
-@pytest.mark.parametrize("end", ["kill", *_SLOW_ENDS])
+@pytest.mark.parametrize("end", [*_SLOW_ENDS, _ENDS[-1]])
 def test_no_process_outlives_the_one_that_started_it(end: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _PLAYS, *end.split()], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -210,6 +218,8 @@ def test_no_process_outlives_the_one_that_started_it(end: str) -> None:
         assert player.stdout is not None
         pid, child = map(int, player.stdout.readline().split())
         sent = {"terminate": signal.SIGTERM, "interrupt": signal.SIGINT, "exit": None}.get(end, signal.SIGKILL)
+        if "stopped" in end:
+            os.kill(pid, signal.SIGSTOP)  # It does not read its input: as one that hangs.
         if sent is not None:
             assert is_running(pid)
             player.send_signal(sent)

@@ -24,6 +24,7 @@ from typing import Any
 from weakref import WeakSet
 
 from textagent_gym.errors import TextAgentError, WorldBrokenError
+from textagent_gym.processes import start
 
 _START_SECONDS = 180.0  # It takes one; on a machine with ten times as much to do as it can, twenty.
 _CALL_SECONDS = 180  # The longest call, a gold path, takes two; on such a machine, fifty.
@@ -63,15 +64,13 @@ class Server:
         jars = os.pathsep.join(map(os.path.abspath, (py4j.find_jar_path(), JAR_PATH)))
         command = [_java(), "-cp", jars, *_JAVA_OPTIONS]
         self._folder = tempfile.mkdtemp(prefix="textagent-scienceworld-")
-        # The process ends as soon as its input does, which is when this one ends, however it ends. It is in a session
-        # of its own: Ctrl-C is for this process alone.
-        self._process = subprocess.Popen(
+        # Where the kernel does not see to it, it ends as soon as its input does.
+        self._process = start(
             [*command, "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=self._folder,
-            start_new_session=True,
         )
         _servers.add(self)
         assert self._process.stdout is not None
