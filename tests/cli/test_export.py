@@ -10,6 +10,7 @@ from tests.cli.program import run
 from textagent_gym.evaluation import evaluate
 
 
+@pytest.mark.slow  # It needs the extra `reference`, which `make test` does not install.
 def test_exported_games_are_upstreams(tmp_path: Path) -> None:
     alfred = pytest.importorskip("alfworld.agents.environment.alfred_tw_env")
     assert run("export", "ALFWorld", "--tasks", "3", "--out", str(tmp_path)).returncode == 0

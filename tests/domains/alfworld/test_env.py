@@ -120,6 +120,7 @@ def test_a_snapshot_brings_everything_back(make) -> None:
         assert [env.step(command) for command in plan[1:]] == expected
 
 
+@pytest.mark.slow  # It needs the extra `reference`, which `make test` does not install.
 def test_the_reference_engine_says_the_same(make) -> None:
     pytest.importorskip("alfworld", reason='needs: pip install "textagent-gym[reference]"')
     episodes = []
