@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import cache
 from queue import SimpleQueue
@@ -55,7 +55,7 @@ def start(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     if sys.platform != "linux" or not sys.executable:
         return subprocess.Popen(command, start_new_session=True, **options)
     guarded = [sys.executable, "-I", "-S", "-c", _DIES_WITH_CALLER, str(os.getpid()), *command]
-    return _starter().call(lambda: subprocess.Popen(guarded, start_new_session=True, **options))
+    return _starter().start(guarded, options)
 
 
 _DIES_WITH_CALLER = """
@@ -70,21 +70,21 @@ class _Starter:
     """A thread that starts programs: Linux kills them when the thread that started them ends, and this one does not."""
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
+        self._asked: SimpleQueue[tuple[list[str], dict[str, Any], Future[subprocess.Popen[bytes]]]] = SimpleQueue()
         threading.Thread(target=self._run, daemon=True, name="textagent-starter").start()
 
-    def call(self, function: Callable[[], Any]) -> Any:
-        future: Future[Any] = Future()
-        self._calls.put((function, future))
-        return future.result()
+    def start(self, command: list[str], options: dict[str, Any]) -> subprocess.Popen[bytes]:
+        started: Future[subprocess.Popen[bytes]] = Future()
+        self._asked.put((command, options, started))
+        return started.result()
 
     def _run(self) -> None:
         while True:
-            function, future = self._calls.get()
+            command, options, started = self._asked.get()
             try:
-                future.set_result(function())
-            except Exception as error:  # noqa: BLE001 - it is raised again where the call was made
-                future.set_exception(error)
+                started.set_result(subprocess.Popen(command, start_new_session=True, **options))
+            except Exception as error:  # noqa: BLE001 - it is raised again where the process was asked for
+                started.set_exception(error)
 
 
 @cache

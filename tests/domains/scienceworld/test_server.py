@@ -34,7 +34,7 @@ def is_running(pid: int) -> bool:
     """Whether a process is there and has not ended, be it waited for or not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # It has gone before, or while it was read.
         return False
 
 
