@@ -29,6 +29,7 @@ from textagent_gym.evaluation import (
 )
 from textagent_gym.evaluation.records import line
 from textagent_gym.leaderboard.schema import schemas
+from textagent_gym.processes import start
 from textagent_gym.wrappers import ActionParser
 
 pytest.importorskip("openai", reason='needs: pip install "textagent-gym[chat]"')
@@ -43,7 +44,7 @@ LIGHTS = "lights/Lights-v0"
 def server() -> Iterator[str]:
     """Address of the server, without the way it behaves."""
     program = [sys.executable, str(Path(__file__).with_name("chat_server.py"))]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+    with start(program, stdout=subprocess.PIPE) as process:  # It ends with the tests, also where they are killed.
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
         process.kill()
