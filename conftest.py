@@ -9,6 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Tests assert what is done and not how fast: a machine may be busy.
+settings.register_profile("any speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")
 
 # Its examples would be looked for, and it is imported by vLLM's own processes.
 collect_ignore = [] if find_spec("vllm") else ["baselines/rollout/vllm_worker.py"]

@@ -16,7 +16,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lights import LightsEnv
 
@@ -212,7 +212,6 @@ def test_solving_on_the_last_turn_is_a_success_and_not_truncated() -> None:
     assert (terminated, truncated, info["success"]) == (True, False, True)
 
 
-@settings(deadline=None)
 @given(actions=st.lists(ANY_TEXT | st.sampled_from(META), max_size=8))
 def test_any_string_is_an_action(actions: list[str]) -> None:
     env = LightsEnv(6, max_turns=100)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.vector.test_vector_env import same
@@ -26,7 +26,6 @@ VALUES = {
 INFOS = st.fixed_dictionaries({}, optional={**VALUES, "nested": st.fixed_dictionaries({}, optional=VALUES)})
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # Of a machine that is busy.
 @given(st.lists(st.none() | INFOS, min_size=1, max_size=4))
 def test_the_batch_is_the_one_that_gymnasium_makes(infos: list[dict[str, Any] | None]) -> None:
     theirs: dict[str, Any] = {}

@@ -54,7 +54,7 @@ def test_text_commands_and_victory_are_upstreams(games: OfficialGames, name: str
         compare(command)
     assert here.won
 
-    @settings(max_examples=12, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=12, derandomize=True, database=None)
     @given(choices=st.lists(st.integers(0, 10**6) | st.text(max_size=20), min_size=4, max_size=4))
     def walk(choices: list[int | str]) -> None:
         for choice in choices:
@@ -80,7 +80,7 @@ def test_every_walkthrough_wins(games: OfficialGames, split: str) -> None:
         assert state.won
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(command=st.text(max_size=60) | st.from_regex(r"(go to|take|move|open|use|slice|heat|examine) [\w /]{0,20}"))
 def test_what_is_not_admissible_changes_nothing(games: OfficialGames, command: str) -> None:
     state = State(game_of_type(games, "heat"))

@@ -115,7 +115,7 @@ DEEP = [
 
 
 @given(ACTIONS | st.sampled_from(DEEP), FORMATS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_every_action_is_a_command_or_a_reason(action: str, form: tuple[str, Any]) -> None:
     tools, action_format = form
     try:
@@ -152,7 +152,7 @@ def check_text(text: str) -> None:
 
 @pytest.mark.usefixtures("_a_sandbox_can_be_had")
 @given(action=ACTIONS, form=FORMATS)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def test_every_action_is_answered(played: Any, action: str, form: tuple[str, str]) -> None:
     env = played(*form)
     said, reward, terminated, truncated, _ = env.step(action)

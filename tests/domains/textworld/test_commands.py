@@ -41,7 +41,7 @@ def test_commands_about_the_program_are_ordinary_invalid_actions(
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(command=st.one_of(st.text(max_size=300), st.text(st.sampled_from("savequitrscp.,;\"' nlok"), max_size=30)))
 def test_no_string_upsets_the_world(env: gymnasium.Env[str, str], command: str, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:

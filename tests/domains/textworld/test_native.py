@@ -52,7 +52,7 @@ def test_every_class_of_commands_is_answered_as_in_the_compiled_game(games: Open
     assert len(record["played"]) > 6
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(spec=st.sampled_from(KINDS), seed=st.integers(0, 10**6))
 def test_other_commands_are_answered_as_in_the_compiled_game(games: OpenGame, spec: Spec, seed: int) -> None:
     assert compare(f"{spec.slug} {seed}", games(spec), 25)["examples"] == []
@@ -100,7 +100,7 @@ def test_an_empty_list_has_the_verb_of_the_list_before() -> None:
 
 
 @given(words=st.lists(st.sampled_from(WORDS), max_size=9))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_words_are_answered(games: OpenGame, words: list[str]) -> None:
     engine = Native()
     engine.start(games(KINDS[1]))

@@ -104,7 +104,7 @@ def test_listed_commands_are_plain_and_mean_what_the_parser_says(upstream_game: 
     cooked=st.booleans(),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_names_that_hide_one_another_are_left_to_the_parser(
     game: StoredGame, cooking: StoredGame, names: list[str], cooked: bool, seed: int
 ) -> None:

@@ -112,7 +112,7 @@ def test_lines_that_go_on_elsewhere_are_understood_as_far_as_they_go() -> None:
     assert free_names(statement) == {"f", "a", "c"}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=60), st.sampled_from(["bash", "functions", "editor"]))
 def test_it_answers_any_text_and_ends_within_its_turns(texts: list[str], form: ActionFormat) -> None:
     searcher = Searcher(form, turns=10)
@@ -132,7 +132,7 @@ def test_it_answers_any_text_and_ends_within_its_turns(texts: list[str], form: A
         raise AssertionError("it has not ended")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=7)))
 def test_it_answers_any_answer_of_its_programs(value: object) -> None:
     import json
