@@ -24,7 +24,7 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 unit: $(INSTALLED)
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -m "not slow"
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rs -m "not slow"
 
 slow: $(INSTALLED) $(ORIGINALS) $(DEEPSPEED)  ## the tests that `make test` leaves out; CI runs both
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rs -m slow
