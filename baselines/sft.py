@@ -195,7 +195,7 @@ def report(trainer: SFTTrainer, log: LogFunction) -> None:
     """Hand every value that TRL logs on, instead of printing it."""
     from transformers import PrinterCallback, TrainerCallback
 
-    class Report(TrainerCallback):
+    class Report(TrainerCallback):  # type: ignore[misc]
         def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
             log({"step": state.global_step, "steps": state.max_steps, **(logs or {})})
 

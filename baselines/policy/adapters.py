@@ -28,7 +28,7 @@ def add_adapters(policy: PreTrainedModel, rank: int, alpha: float, seed: int = 0
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        policy.add_adapter(LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear"), _ADAPTER)  # type: ignore[arg-type]
+        policy.add_adapter(LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear"), _ADAPTER)
 
 
 def learned_weights(policy: PreTrainedModel) -> dict[str, torch.Tensor]:

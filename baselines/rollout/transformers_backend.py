@@ -45,7 +45,7 @@ class _Place:
     column: int = 0
 
 
-class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]
+class _Layer(DynamicLayer):  # type: ignore[misc]
     """Keys and values of one layer for all slots, in memory that is allocated ahead.
 
     Args:
@@ -56,8 +56,11 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]
         keys, values: shape (slots, heads, columns, size).
     """
 
+    keys: torch.Tensor
+    values: torch.Tensor
+
     def __init__(self, slots: int, place: _Place) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._slots = slots
         self._place = place
 

@@ -28,7 +28,7 @@ def load_critic(name_or_path: str) -> PreTrainedModel:
         parameter.data = parameter.data.clone()
         if name in loading["missing_keys"]:
             torch.nn.init.zeros_(parameter)
-    return model  # type: ignore[no-any-return]
+    return model
 
 
 def estimates(critic: Any, ids: torch.Tensor) -> torch.Tensor:

@@ -65,7 +65,7 @@ def keep_loading_whole(accelerator: Accelerator) -> None:
     if uses_zero(accelerator):
         from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
-        unset_hf_deepspeed_config()  # type: ignore[no-untyped-call]
+        unset_hf_deepspeed_config()
 
 
 def prepare_engine(
