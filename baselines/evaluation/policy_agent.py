@@ -187,7 +187,8 @@ def _identity(policy: str, chat: ChatFormat, settings: PolicySettings) -> tuple[
     dialogue = asdict(chat.dialogue)
     format = None if dialogue["format"] == "plain" else dialogue["format"]
     facts = {"policy": policy, "system": chat.system, "instructed": chat.instructed}
-    return f"model:{policy[:12]}", {**facts, **asdict(settings), **dialogue, "format": format}
+    sampling = {name: value for name, value in asdict(settings).items() if name != "hints" or value}
+    return f"model:{policy[:12]}", {**facts, **sampling, **dialogue, "format": format}
 
 
 def _room(model: PreTrainedModel, settings: PolicySettings) -> int:

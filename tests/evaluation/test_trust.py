@@ -22,7 +22,8 @@ COMMITTED = {
     "suite": SUITE,
     "temperature": 1.0,
     "max_action_tokens": 24,
-    "format": "textagent-gym challenge 2",
+    "hints": False,
+    "format": "textagent-gym challenge 3",
 }
 
 
@@ -86,7 +87,7 @@ def test_the_sampling_is_committed_to(policy: Path, tmp_path: Path) -> None:
     assert commitment.digest != commit(policy, SUITE, tmp_path / "d.json").digest
     details = {"policy": commitment.policy, "temperature": 0.5, "max_action_tokens": 8}
     assert read_challenge_of(tmp_path / "c.json").commitment.broken_by(details) == ""
-    for name, value in (("policy", "0" * 64), ("temperature", 0.5001), ("max_action_tokens", 9)):
+    for name, value in (("policy", "0" * 64), ("temperature", 0.5001), ("max_action_tokens", 9), ("hints", True)):
         assert commitment.broken_by(details | {name: value}).startswith(f"{name} ")
 
 

@@ -249,6 +249,34 @@ def test_every_edit_of_a_single_file_is_noticed(name: str, honest: Path, tmp_pat
         assert replay(load(records))
 
 
+class TakesTheFirstHint:
+    """Acts by nothing but the list under the observation."""
+
+    name = "takes-the-first-hint"
+    details: dict[str, Any] = {"hints": True}  # noqa: RUF012
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        pass
+
+    def reset(self, seed: int) -> None:
+        pass
+
+    def act(self, observation: str, info: dict[str, Any]) -> str:
+        return observation.rpartition("Possible actions: ")[2].split(", ")[0]
+
+
+def test_an_agent_may_be_told_the_admissible_actions_and_its_result_says_so(tmp_path: Path) -> None:
+    evaluate_suite(SUITE, TakesTheFirstHint, tmp_path / "r")
+    assert not verify_result(tmp_path / "r").mismatches
+    conversation = read(paths(tmp_path / "r")[1])[0]
+    told = [message["content"] for message in conversation if message["role"] == "user"][:-1]  # It has ended then.
+    assert told
+    assert all("Possible actions: " in text for text in told)
+    replace(tmp_path / "r" / "result.json", "true", "false")
+    summarize_again(tmp_path / "r")
+    assert any("observation" in str(mismatch) for mismatch in check(tmp_path / "r"))
+
+
 def test_an_edit_that_leaves_the_seal_is_noticed(honest: Path, tmp_path: Path) -> None:
     for number, line in enumerate(paths(honest)[0].read_text().splitlines()):
         path = tmp_path / f"{number}.jsonl"
@@ -280,6 +308,8 @@ FOLDER_EDITS: dict[str, Callable[[Path], object]] = {
     "result of another digest": lambda folder: replace(folder / "result.json", SUITE.digest, "0" * 64),
     "result with details": lambda folder: replace(folder / "result.json", "{}", '{"format": "tag"}'),
     "result with strange details": lambda folder: replace(folder / "result.json", "{}", '{"format": ["tag"]}'),
+    "result with hints": lambda folder: replace(folder / "result.json", "{}", '{"hints": true}'),
+    "result with strange hints": lambda folder: replace(folder / "result.json", "{}", '{"hints": 1}'),
     "result is deep": lambda folder: (folder / "result.json").write_text("[" * 100_000),
     "part is missing": lambda folder: (folder / "three.jsonl").unlink(),
     "part of another part": lambda folder: shutil.copy(folder / "three.jsonl", folder / "four.jsonl"),

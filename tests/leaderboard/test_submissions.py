@@ -164,8 +164,8 @@ def test_a_challenge_says_how_many_its_submitter_has_had(sent: Path, tmp_path: P
         "There is no ledger of draws (draws.json): how many challenges the submitter has had is not known.",
     )
     assert "There is no ledger of draws" in (tmp_path / "site" / "results" / f"{shown.slug}.html").read_text()
-    sampling = {"temperature": 1.0, "max_action_tokens": 24}
-    commitment = {"policy": "0" * 64, "suite": "alfworld-quick-v1", "format": "textagent-gym challenge 2", **sampling}
+    sampling = {"temperature": 1.0, "max_action_tokens": 24, "hints": False}
+    commitment = {"policy": "0" * 64, "suite": "alfworld-quick-v1", "format": "textagent-gym challenge 3", **sampling}
     line = {"submitter": "Ada", "commitment": commitment, "seed": "0" * 32}
     (tmp_path / "results" / "draws.json").write_text(json.dumps([line]))
     (shown,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)

@@ -45,6 +45,8 @@ class ChatSettings:
     By default its whole answer is the action."""
     tools: bool = False
     """Whether the model calls functions natively: the tools of the world, or `act` in worlds of commands."""
+    hints: bool = False
+    """Whether the model is told the actions that would do something now. Results show it."""
     temperature: _Number = None
     """Sampling temperature."""
     top_p: _Number = None

@@ -24,6 +24,8 @@ class PolicySettings:
     """Sampling temperature; 0 takes the likeliest token."""
     max_action_tokens: int = 24
     """Largest number of tokens per action."""
+    hints: bool = False
+    """Whether the policy is told the admissible actions; see `AdmissibleActionHints`."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.temperature < float("inf"):

@@ -25,13 +25,15 @@ class Commit:
     """Sampling temperature that will be played with; 0 takes the likeliest token."""
     max_tokens: int = 24
     """Largest number of tokens per action that will be played with."""
+    hints: bool = False
+    """Whether the policy will be told the admissible actions."""
 
     def run(self) -> int:
         """Write the commitment."""
         from textagent_gym.agents import PolicySettings
         from textagent_gym.evaluation import commit
 
-        settings = PolicySettings(temperature=self.temperature, max_action_tokens=self.max_tokens)
+        settings = PolicySettings(temperature=self.temperature, max_action_tokens=self.max_tokens, hints=self.hints)
         commitment = commit(self.model, self.suite, self.out, settings)
         print(f"Committed to policy {commitment.policy[:12]} in {self.out}: sha256 {commitment.digest}")
         return 0

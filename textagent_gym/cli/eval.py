@@ -44,7 +44,7 @@ class Eval(ChosenTasks):
     random: any text. admissible-random: any action that would do something now.
     oracle: knows everything. expert: knows only what it has read. human: you, at the terminal.
     openai:MODEL: a model behind a server that speaks OpenAI's chat protocol, such as --base-url names.
-    model:FOLDER: a saved policy on this machine, with --temperature (by default 1) and --max-tokens (24).
+    model:FOLDER: a saved policy on this machine, with --temperature (by default 1), --max-tokens (24) and --hints.
     MODULE:FUNCTION: your own; the function or class makes an agent for an environment."""
     chat: Annotated[ChatSettings, tyro.conf.arg(name="")] = ChatSettings()  # noqa: RUF009 (it is frozen)
     episodes: int = 1
@@ -80,11 +80,13 @@ class Eval(ChosenTasks):
         kind, _, name = self.agent.partition(":")
         if kind == "openai" and name:
             return ChatAgents(name, self.chat)
-        sampling = ChatSettings(temperature=self.chat.temperature, max_tokens=self.chat.max_tokens)
+        sampling = ChatSettings(
+            temperature=self.chat.temperature, max_tokens=self.chat.max_tokens, hints=self.chat.hints
+        )
         if self.chat != (sampling if kind == "model" else ChatSettings()):
             raise InvalidOptionError(f"--agent {self.agent} asks no server: leave out the options of a chat server")
         if kind == "model" and name:
-            settings = PolicySettings()
+            settings = PolicySettings(hints=self.chat.hints)
             if self.chat.temperature is not None:
                 settings = replace(settings, temperature=self.chat.temperature)
             if self.chat.max_tokens is not None:
@@ -157,17 +159,15 @@ class Eval(ChosenTasks):
 
         from textagent_gym.cli.tables import evaluation_table
         from textagent_gym.evaluation import check_evaluation, evaluate
+        from textagent_gym.evaluation.results import as_played
         from textagent_gym.files import check_writable, part_of
-        from textagent_gym.wrappers import ActionParser
 
         if not self.env:
             raise InvalidOptionError("say what to play: an ID, or --suite NAME")
         if self.out is not None:
             check_writable(self.out)
         env, count = self.make()
-        format = getattr(agent, "details", {}).get("format")
-        if format is not None:
-            env = ActionParser(env, format)
+        env = as_played(env, getattr(agent, "details", {}))
         asked: dict[str, Any] = {"tasks": count, "episodes": self.episodes, "seed": self.seed, "path": self.out}
         try:
             check_evaluation(env, agent, **asked)

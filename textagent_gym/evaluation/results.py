@@ -32,7 +32,7 @@ from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import provable
 from textagent_gym.files import lock, write_whole
 from textagent_gym.knobs import AXES
-from textagent_gym.wrappers import ActionParser
+from textagent_gym.wrappers import ActionParser, AdmissibleActionHints
 
 FORMAT = "textagent-gym result 1"
 IDENTITY = "result.json"
@@ -73,10 +73,28 @@ def make_part(part: Part, details: Mapping[str, Any]) -> gymnasium.Env[str, str]
 
     Args:
         part: part of a suite.
-        details: facts about the agent; `format` among them is the format of `calls.FORMATS` that it answers in.
+        details: facts about the agent; see `as_played`.
+
+    Raises:
+        InvalidOptionError: see `as_played`.
     """
-    env = part.make()
-    return ActionParser(env, details["format"]) if details.get("format") else env
+    return as_played(part.make(), details)
+
+
+def as_played(env: gymnasium.Env[str, str], details: Mapping[str, Any]) -> gymnasium.Env[str, str]:
+    """An environment as an agent plays it; it is wrapped as in training.
+
+    Args:
+        env: environment.
+        details: facts about the agent; `format` among them is the format of `calls.FORMATS` that it answers in, and
+            `hints` says whether it is told the admissible actions.
+
+    Raises:
+        InvalidOptionError: the agent wants hints, and the environment cannot list its admissible actions.
+    """
+    if details.get("format"):
+        env = ActionParser(env, details["format"])
+    return AdmissibleActionHints(env) if details.get("hints") else env
 
 
 def evaluate_suite(

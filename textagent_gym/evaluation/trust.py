@@ -30,7 +30,7 @@ from textagent_gym.evaluation.suites import Suite
 from textagent_gym.files import write_whole
 
 REPLAYED, CHALLENGE, RECOMPUTED = "replayed", "challenge", "recomputed"
-FORMAT = "textagent-gym challenge 2"
+FORMAT = "textagent-gym challenge 3"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _SEED = re.compile(r"[0-9a-f]{32}")
 _NOTES = (".md", ".png")  # What people read, and no policy is loaded from.
@@ -43,7 +43,8 @@ class Commitment:
     Attributes:
         policy: digest of the policy (see `policy_digest`).
         suite: name of the suite whose settings are played.
-        temperature, max_action_tokens: settings of the sampling (see `PolicySettings`): others give other episodes.
+        temperature, max_action_tokens, hints: settings of the sampling (see `PolicySettings`): others give other
+            episodes.
         format: format of the file.
     """
 
@@ -51,6 +52,7 @@ class Commitment:
     suite: str
     temperature: float
     max_action_tokens: int
+    hints: bool = False
     format: str = FORMAT
 
     @property
@@ -64,8 +66,8 @@ class Commitment:
         Args:
             details: facts about the agent.
         """
-        for name in ("policy", "temperature", "max_action_tokens"):
-            asked, there = getattr(self, name), details.get(name)
+        for name in ("policy", "temperature", "max_action_tokens", "hints"):
+            asked, there = getattr(self, name), details.get(name, False if name == "hints" else None)
             if there != asked:
                 return f"{name} {asked!r:.14} was committed to, and {there!r:.100} is recorded"
         return ""
@@ -107,9 +109,12 @@ def settings_of(details: Mapping[str, Any]) -> PolicySettings:
         InvalidOptionError: they are not those of a policy.
     """
     temperature, tokens = details.get("temperature"), details.get("max_action_tokens")
+    hints = details.get("hints", False)
     if not isinstance(temperature, float | int) or isinstance(temperature, bool) or type(tokens) is not int:
         raise InvalidOptionError("the agent is no policy: its temperature and max_action_tokens are not recorded")
-    return PolicySettings(temperature=temperature, max_action_tokens=tokens)
+    if not isinstance(hints, bool):
+        raise InvalidOptionError(f"hints must be true or false, got {hints!r:.100}")
+    return PolicySettings(temperature=temperature, max_action_tokens=tokens, hints=hints)
 
 
 def policy_digest(folder: str | Path) -> str:

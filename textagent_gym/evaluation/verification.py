@@ -218,6 +218,8 @@ def _identity(folder: Path) -> dict[str, Any]:
             raise ValueError(f"is not of {FORMAT!r}")
         if identity["details"].get("format") not in (None, *FORMATS):
             raise ValueError("names an unknown format of answers")
+        if not isinstance(identity["details"].get("hints", False), bool):
+            raise ValueError("does not say whether the agent was given hints")
     except (ValueError, TypeError) as error:
         raise InvalidOptionError(f"{path} {error}") from None
     suite = suite_of(identity["suite"])
