@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.domains.textcraft.test_planner import play
 from textagent_gym.domains.textcraft import GraphSpec, GraphTasks, solve
-from textagent_gym.domains.textcraft.generator import content
+from textagent_gym.domains.textcraft.book import Game
+from textagent_gym.domains.textcraft.generator import _Draws, content
+from textagent_gym.domains.textcraft.tasks import solution_of
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
 from textagent_gym.tasks import in_split
 
@@ -34,6 +39,8 @@ def test_what_is_asked_for_is_what_is_measured(asked: dict[str, Any]) -> None:
         game, measured = source.world(task), task.complexity
         plan = solve(game, {})
         assert play(game, {}, plan.commands).won
+        assert game.commands == tuple(recipe.command for recipe in game.shown)
+        assert game.solution == solution_of(Game(game.book, game.goal, game.shown))  # Planned, and played.
         assert measured.exact
         assert measured.solution_length == len(plan.commands) <= 200
         assert measured.to_dict()["depth"] == spec.depth
@@ -48,6 +55,20 @@ def test_what_is_asked_for_is_what_is_measured(asked: dict[str, Any]) -> None:
             names = [each.name for each in recipe.ingredients]
             assert len(set(names)) == len(names)
             assert game.goal not in names
+
+
+@given(st.text(), st.lists(st.tuples(st.integers(1, 200), st.integers(0, 60)), max_size=5))
+def test_what_is_drawn_is_what_random_draws(seed: str, samples: list[tuple[int, int]]) -> None:
+    draws, generator = _Draws(seed), Random(seed)
+    for size, count in samples:
+        assert draws.die((3, 2 + size))() == generator.randint(3, 2 + size)
+        values, others = list(range(size)), list(range(size))
+        draws.shuffle(values)
+        generator.shuffle(others)
+        assert values == others
+        chosen = min(count, size)
+        assert draws.sample(values, chosen) == generator.sample(others, chosen)
+    assert draws.share() == generator.random()
 
 
 def test_shared_ingredients_are_consumed_by_several_recipes() -> None:

@@ -96,6 +96,23 @@ class RecipeBook:
         return known[name]
 
 
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What a shortest plan is like.
+
+    Attributes:
+        length: number of actions.
+        crafts: number of actions that craft; the others get.
+        depth: number of recipes on the longest way down to items that are there, by the shallowest recipes.
+        crafted: items that it crafts, the goal included.
+    """
+
+    length: int
+    crafts: int
+    depth: int
+    crafted: frozenset[str]
+
+
 @dataclass(frozen=True, eq=False)
 class Game:
     """One goal, and the recipes that are shown with it; immutable and shared.
@@ -104,16 +121,23 @@ class Game:
         book: recipes that hold, also those that are not shown.
         goal: item to craft.
         shown: recipes in scope, in the order in which they are shown.
+        solution: what a shortest plan is like, where that is known from how the game was made; else `None`.
     """
 
     book: RecipeBook
     goal: str
     shown: tuple[Recipe, ...]
+    solution: Solution | None = None
+
+    @cached_property
+    def commands(self) -> tuple[str, ...]:
+        """The lines that show the recipes in scope."""
+        return tuple([recipe.command for recipe in self.shown])
 
     @cached_property
     def introduction(self) -> str:
         """The first observation, in upstream's words."""
-        lines = "\n".join(recipe.command for recipe in self.shown)
+        lines = "\n".join(self.commands)
         return f"Crafting commands:\n{lines}\n\nGoal: craft {self.goal}."
 
     @cached_property

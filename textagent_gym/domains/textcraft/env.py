@@ -12,7 +12,7 @@ from textagent_gym.domains.textcraft.book import Game
 from textagent_gym.domains.textcraft.engine import State
 from textagent_gym.domains.textcraft.generator import GraphSpec
 from textagent_gym.domains.textcraft.planner import solve
-from textagent_gym.domains.textcraft.tasks import GraphTasks, MinecraftOptions, MinecraftTasks, milestones
+from textagent_gym.domains.textcraft.tasks import GraphTasks, MinecraftOptions, MinecraftTasks, solution_of
 from textagent_gym.knobs import OptionsClass, accepts, arguments_of, check_names
 from textagent_gym.options import TextEnvKwargs
 from textagent_gym.tasks import Task
@@ -140,7 +140,7 @@ class TextCraftEnv(TextEnv[Task]):
     def _begin(self, task: Task) -> str:
         self._game = self._games.world(task)
         self._state = State(self._game)
-        self._milestones = milestones(self._game)
+        self._milestones = solution_of(self._game).crafted
         return self._game.introduction
 
     def _act(self, action: str) -> Outcome:

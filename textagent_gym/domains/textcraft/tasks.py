@@ -7,7 +7,7 @@ from functools import lru_cache
 from random import Random
 
 from textagent_gym.complexity import Complexity
-from textagent_gym.domains.textcraft.book import Game, RecipeBook
+from textagent_gym.domains.textcraft.book import Game, RecipeBook, Solution
 from textagent_gym.domains.textcraft.engine import State
 from textagent_gym.domains.textcraft.generator import VERSION, GraphSpec, content, generate
 from textagent_gym.domains.textcraft.minecraft import PACKAGE_VERSION, digest, read_book
@@ -64,7 +64,7 @@ class GraphTasks(GeneratedTasks[GraphSpec, Game]):
         return game
 
     def _measure(self, world: Game) -> tuple[Complexity, int, str]:
-        return measure(world), len(milestones(world)), ""
+        return measure(world), len(solution_of(world).crafted), ""
 
 
 class MinecraftTasks(ListedTasks[Task]):
@@ -99,7 +99,7 @@ class MinecraftTasks(ListedTasks[Task]):
             split=split,
             index=index,
             complexity=complexity,
-            milestones=len(milestones(game)),
+            milestones=len(solution_of(game).crafted),
             task_type=f"depth {complexity.depth}",
         )
 
@@ -153,24 +153,30 @@ def _goal(task_id: str) -> str:
     return task_id.rpartition("/")[2].replace("_", " ")
 
 
+def solution_of(game: Game) -> Solution:
+    """What a shortest plan of a game is like. The last item that it crafts is the goal; each of them is a milestone."""
+    return game.solution or _solution(game.book, game.goal)
+
+
 @lru_cache(maxsize=4096)
-def milestones(game: Game) -> frozenset[str]:
-    """Items that the shortest plan crafts; the last of them is the goal."""
-    state = State(game)
-    for command in _plan(game.book, game.goal):
+def _solution(book: RecipeBook, goal: str) -> Solution:
+    plan = _plan(book, goal)
+    state = State(Game(book, goal, ()))
+    for command in plan:
         state.step(command)
-    return state.crafted
+    crafts = sum(command.startswith("craft") for command in plan)
+    return Solution(len(plan), crafts, book.depth(goal), state.crafted)
 
 
 @lru_cache(maxsize=4096)
 def measure(game: Game) -> CraftingComplexity:
     """Measured difficulty."""
-    plan = _plan(game.book, game.goal)
+    solution = solution_of(game)
     return CraftingComplexity(
         state_size=len(game.shown),
         action_size=float(len(game.items)),
-        solution_length=len(plan),
+        solution_length=solution.length,
         exact=True,
-        depth=game.book.depth(game.goal),
-        crafts=sum(command.startswith("craft") for command in plan),
+        depth=solution.depth,
+        crafts=solution.crafts,
     )
