@@ -2,23 +2,25 @@
 
     python -m benchmarks.textworld_scaling --plot docs/measurements/textworld-scaling.svg
 
-Both sides play the same games by the same commands: groups of random admissible walks, as a trainer plays them. Times
-are of the processor, those of Java's processes included, without resets. A group is played in games that nobody has
-played before; then once more, so that every turn is known; then with every turn forgotten before it is played.
-TextWorldExpress (its own text and maps, so an anchor for speed only) is measured where `pip install textworld-express`
-and Java are there.
+Both sides play the same games by the same commands: groups of random admissible walks, as a trainer plays them. Each
+step is timed by itself, by the clock and without resets, and of several times that it is played the shortest counts, so
+that a busy machine matters little. A group is played in games that nobody has played before; then once
+more, so that every turn is known; then with every turn forgotten before it is played. TextWorldExpress (its own text and
+maps, so an anchor for speed only) is measured by the median of its steps, where `pip install textworld-express` and
+Java are there.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 import gymnasium
@@ -26,7 +28,6 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.textworld_env import per_second, processor_seconds
 from textagent_gym.domains.textworld import store
 from textagent_gym.domains.textworld.commands import admissible_commands
 from textagent_gym.domains.textworld.engines.answers import play
@@ -41,9 +42,11 @@ INFORMATION = {
 }
 """What is asked for after every step, by what the table calls it."""
 
-EXPRESS_SECONDS = 20.0
-"""Seconds of the processor for which TextWorldExpress plays before it is measured, and again while it is: Java compiles
-while it runs."""
+TIMES = 7
+"""Number of times that everything is played."""
+
+EXPRESS_STEPS = 5_000
+"""Steps that TextWorldExpress plays before it is measured, and again while it is: Java compiles while it runs."""
 
 Walk = list[str]
 """Commands of an episode."""
@@ -105,17 +108,28 @@ def measure(size: tuple[int, int, int], information: str, config: Config) -> Cos
         split="test",
     ).unwrapped
     walks, listed = _walks(env, config)
-    group = min(_replay_anew(env, walks) for _ in range(3))
-    known = min(_replay(env, walks) for _ in range(3))
-    new = min(_replay(env, walks, before_step=_forget_turns) for _ in range(3))
-    snapshot = 1e6 / per_second(lambda: env.restore(env.snapshot()), 500)
+    group = _shortest(lambda: _replay_anew(env, walks))
+    known = _shortest(lambda: _replay(env, walks))
+    new = _shortest(lambda: _replay(env, walks, before_step=_forget_turns))
+    snapshot = _shortest(lambda: [_seconds(lambda: env.restore(env.snapshot())) for _ in range(100)])
     env.close()
     upstream = _upstream(make_spec("custom", **options), walks, information, config)
     return Costs(size, information, listed, known, group, new, upstream, snapshot)
 
 
-def _replay_anew(env: Any, games: list[list[Walk]]) -> float:
-    """Microseconds per step of walks through games of which nothing is known, not even to the planner."""
+def _shortest(play_all: Callable[[], list[float]]) -> float:
+    """Microseconds per step, of each step the shortest time; `play_all` returns the seconds of every step."""
+    return 1e6 * fmean(map(min, zip(*(play_all() for _ in range(TIMES)), strict=True)))
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _replay_anew(env: Any, games: list[list[Walk]]) -> list[float]:
+    """Seconds of each step of walks through games of which nothing is known, not even to the planner."""
     store.forget()
     _forget_turns()
     return _replay(env, games)
@@ -140,52 +154,41 @@ def _walks(env: Any, config: Config) -> tuple[list[list[Walk]], float]:
                 walk.append(rng.choice(info["admissible_actions"]))
                 *_, over, _, info = env.step(walk[-1])
             games[-1].append(walk)
-    return games, listed / _steps(games)
+    return games, listed / sum(len(walk) for walks in games for walk in walks)
 
 
-def _steps(games: list[list[Walk]]) -> int:
-    return sum(len(walk) for walks in games for walk in walks)
-
-
-def _replay(env: Any, games: list[list[Walk]], *, before_step: Callable[[], None] | None = None) -> float:
-    """Microseconds per step of walks."""
-    used = 0.0
+def _replay(env: Any, games: list[list[Walk]], *, before_step: Callable[[], None] = lambda: None) -> list[float]:
+    """Seconds of each step of walks."""
+    used = []
     for index, walks in enumerate(games):
         for walk in walks:
             env.reset(options={"task_index": index})
-            if before_step is None:
-                started = time.process_time()
-                for action in walk:
-                    env.step(action)
-                used += time.process_time() - started
-                continue
             for action in walk:
                 before_step()
-                started = time.process_time()
-                env.step(action)
-                used += time.process_time() - started
-    return 1e6 * used / _steps(games)
+                used.append(_seconds(partial(env.step, action)))
+    return used
 
 
 def _upstream(spec: Spec, games: list[list[Walk]], information: str, config: Config) -> float:
-    """Microseconds per step of plain TextWorld on the beginning of the same walks."""
+    """Microseconds per step of plain TextWorld on some of the same walks."""
     import textworld
 
     infos = textworld.EnvInfos(
         admissible_commands=True, policy_commands="oracle_action" in INFORMATION[information], won=True, lost=True
     )
-    used, played = 0.0, [walks[: config.upstream_episodes] for walks in games]
+
+    def play_walk(env: Any, walk: Walk) -> list[float]:
+        env.reset()
+        return [_seconds(partial(env.step, command)) for command in walk]
+
+    costs = []
     with tempfile.TemporaryDirectory() as folder:
-        for index, walks in enumerate(played):
+        for index, walks in enumerate(games):
             env = textworld.start(str(store.export(spec, "test", index, Path(folder))), infos)
-            for walk in walks:
-                env.reset()
-                started = time.process_time()
-                for command in walk:
-                    env.step(command)
-                used += time.process_time() - started
+            for walk in walks[: config.upstream_episodes]:
+                costs.append((_shortest(partial(play_walk, env, walk)), len(walk)))
             env.close()
-    return 1e6 * used / _steps(played)
+    return sum(cost * steps for cost, steps in costs) / sum(steps for _, steps in costs)
 
 
 def express() -> str:
@@ -198,37 +201,28 @@ def express() -> str:
         env = TextWorldExpressEnv(envStepLimit=10**6)
     except OSError as error:
         return f"TextWorldExpress is not measured, because Java does not start: {error}."
-    java = env._gateway.java_process.pid
     env.load(gameName="cookingworld", gameParams="")
-    _play_express(env, java)
-    stepping = _play_express(env, java)
-    started = processor_seconds() + _processor_of(java)
-    for seed in range(300):
-        env.reset(seed=seed % 50, gameFold="train")
-    resetting = 300 / (processor_seconds() + _processor_of(java) - started)
+    _play_express(env)
+    stepping = median(_play_express(env))
+    resetting = median([_seconds(partial(env.reset, seed=seed % 50, gameFold="train")) for seed in range(300)])
     env.close()
-    return f"TextWorldExpress, cooking, valid actions: {stepping:,.0f} steps/s, {resetting:,.0f} resets/s."
+    return f"TextWorldExpress, cooking, valid actions: {1 / stepping:,.0f} steps/s, {1 / resetting:,.0f} resets/s."
 
 
-def _play_express(env: Any, java: int) -> float:
-    """Steps of a random walk through games of TextWorldExpress per second of the processor."""
-    rng, done, steps, resets = random.Random(0), True, 0, 0
+def _play_express(env: Any) -> list[float]:
+    """Seconds of each step of a random walk through games of TextWorldExpress."""
+    rng, done, resets = random.Random(0), True, 0
     infos: dict[str, Any] = {}
-    started = processor_seconds() + _processor_of(java)
-    while (used := processor_seconds() + _processor_of(java) - started) < EXPRESS_SECONDS:
-        for _ in range(100):
-            if done:
-                _, infos = env.reset(seed=resets % 50, gameFold="train")
-                resets += 1
-            _, _, done, infos = env.step(rng.choice(infos["validActions"]))
-            steps += 1
-    return steps / used
-
-
-def _processor_of(process: int) -> float:
-    """Seconds of the processor that another process has used (Linux)."""
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    used = []
+    for _ in range(EXPRESS_STEPS):
+        if done:
+            _, infos = env.reset(seed=resets % 50, gameFold="train")
+            resets += 1
+        action = rng.choice(infos["validActions"])
+        started = time.perf_counter()
+        _, _, done, infos = env.step(action)
+        used.append(time.perf_counter() - started)
+    return used
 
 
 def plot(costs: list[Costs], path: Path) -> None:
