@@ -4,10 +4,9 @@
 
 Both sides play the same games by the same commands: groups of random admissible walks, as a trainer plays them. Each
 step is timed by itself, by the clock and without resets, and of several times that it is played the shortest counts, so
-that a busy machine matters little. A group is played in games that nobody has played before; then once
-more, so that every turn is known; then with every turn forgotten before it is played. TextWorldExpress (its own text and
-maps, so an anchor for speed only) is measured by the median of its steps, where `pip install textworld-express` and
-Java are there.
+that a busy machine matters little. A group is played in games that nobody has played before; then once more, so that
+every turn is known; then with every turn forgotten before it is played. TextWorldExpress (its own text and maps, so an
+anchor for speed only) is measured by the median of its steps, where `pip install textworld-express` and Java are there.
 """
 
 from __future__ import annotations
