@@ -18,7 +18,8 @@ settings.load_profile("any speed")
 # Its examples would be looked for, and it is imported by vLLM's own processes.
 collect_ignore = [] if find_spec("vllm") else ["baselines/rollout/vllm_worker.py"]
 
-LIGHTS = Path(__file__).parent / "tests" / "third_party" / "lights"
+TESTS = Path(__file__).parent / "tests"
+LIGHTS = TESTS / "third_party" / "lights"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,6 +31,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if "lights/Lights-v0" not in gymnasium.registry:
         lights.register()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Engines of containers and clusters take their time.
+    for item in items:
+        if isinstance(item, pytest.Function) and any(
+            item.path.is_relative_to(TESTS / folder) for folder in ("sandbox", "domains/swe")
+        ):
+            values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+            kinds = {value for value in values if isinstance(value, str)}
+            if "container_image" in item.fixturenames or not kinds.isdisjoint(("docker", "podman", "ray")):
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -35,11 +35,9 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     box.close()
 
 
-# What another sandbox is wrapped in is a cluster, which takes its time to start.
-_PARAMS = {kind.name: pytest.param(kind.name, marks=pytest.mark.slow if kind.wraps else ()) for kind in sandbox_kinds()}
-sandbox = pytest.fixture(opened, scope="module", params=_PARAMS.values(), name="sandbox")
+sandbox = pytest.fixture(opened, scope="module", params=KINDS, name="sandbox")
 """Each kind of sandbox."""
 safe_sandbox = pytest.fixture(
-    opened, scope="module", params=[_PARAMS[name] for name in KINDS if name not in UNSAFE], name="safe_sandbox"
+    opened, scope="module", params=[name for name in KINDS if name not in UNSAFE], name="safe_sandbox"
 )
 """Each kind of sandbox that keeps an agent in."""

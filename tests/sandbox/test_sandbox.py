@@ -355,6 +355,7 @@ def test_an_engine_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     _connect.cache_clear()
 
 
+@pytest.mark.slow
 def test_an_image_that_is_not_there(tree: list[Path]) -> None:
     open_sandbox("docker").close()
     box = make_sandbox("docker")

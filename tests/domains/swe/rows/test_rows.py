@@ -395,7 +395,7 @@ def test_what_is_missing_is_named_with_the_extra_that_brings_it(
 
 
 @pytest.fixture(scope="module")
-def base() -> str:
+def container_image() -> str:
     """An image with bash, git and Python."""
     pytest.importorskip("swebench")
     image = os.environ.get("TEXTAGENT_SWE_IMAGE")
@@ -443,7 +443,7 @@ HIDDEN = {
 
 
 @pytest.fixture(scope="module")
-def shop(base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Row]:
+def shop(container_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Row]:
     """A row as the older data sets have them, without a script, of a repository with what repositories have."""
     from textagent_gym.sandbox.container import connect
 
@@ -480,9 +480,9 @@ def shop(base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Row]:
 
     engine = connect("docker")
     context = io.BytesIO()
-    # The base is prepared for another user; these variables make it an image like those of the data sets.
+    # The image is prepared for another user; these variables make it an image like those of the data sets.
     recipe = (
-        f"FROM {base}\nCOPY testbed /testbed\n"
+        f"FROM {container_image}\nCOPY testbed /testbed\n"
         "ENV PATH=/opt/textagent/bin:/usr/local/bin:/usr/bin:/bin PYTHONPATH=/testbed:/opt/textagent/packages\n"
     ).encode()
     with tarfile.open(fileobj=context, mode="w") as tar:
@@ -673,13 +673,13 @@ def test_a_sandbox_without_images_and_an_image_that_is_nowhere_say_so(shop: Row,
 
 
 @pytest.fixture(scope="module")
-def exported(base: str, tasks: BuiltTasks, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(container_image: str, tasks: BuiltTasks, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two tasks as rows, with images."""
     from textagent_gym.domains.swe.rows.export import export_rows
 
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     open_sandbox("auto").close()
-    export_rows(tasks, [tasks.task("train", index) for index in (0, 1)], path, base=base)
+    export_rows(tasks, [tasks.task("train", index) for index in (0, 1)], path, base=container_image)
     return path
 
 
