@@ -44,7 +44,7 @@ def start(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
 
     Args:
         command: path of the program, and its arguments.
-        options: as `subprocess.Popen` takes them.
+        options: keywords, those of `subprocess.Popen`.
 
     Returns:
         The process, which on Linux ends with status 1 where there is no such program.

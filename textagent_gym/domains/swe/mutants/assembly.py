@@ -25,7 +25,7 @@ from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.errors import UnknownTaskError
 from textagent_gym.files import whole_folder
-from textagent_gym.sandbox import Changes, Sandbox, is_safe, make_sandbox
+from textagent_gym.sandbox import Changes, Sandbox, SandboxError, is_safe, make_sandbox
 
 Recipes = tuple[Recipe, ...]
 """Those of one task, in the order of their ids."""
@@ -66,6 +66,7 @@ def write_task(recipes: Recipes, repository: Repository, folder: Path, sandbox: 
     """Write the layers of a task that are graded, and its exam.
 
     Raises:
+        SandboxError: tests do not end in time.
         UnknownTaskError: the mistakes hide each other, or the right code does not give the right answers each time.
     """
     changed = _with_mistakes(recipes, repository)
@@ -112,6 +113,8 @@ def _shown(
         run = run_tests(
             boxes[0], [repository.root], files, test_files=repository.test_files, paths=repository.package.paths
         )
+        if run.timed_out:
+            raise SandboxError(f"the tests of {repository.package.slug} do not end in time: the machine may be busy")
         if not run.failed & others and _functions(others) <= _functions(run.passed):
             return cut
     return shown

@@ -39,3 +39,36 @@ def test_who_waits_or_says_much_is_asked_alone(tmp_path: Path, monkeypatch: pyte
     assert waiting is not None
     assert len(long.events) == len(longer.events) == 15
     assert many == [first] * 150
+
+
+def test_what_a_busy_machine_keeps_from_answering_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "_PATIENCE", 20.0)
+    monkeypatch.setattr(asking, "_HOPELESS", 2)
+    (tmp_path / "tests").mkdir()
+    endless = [f"{PROBE}    while True: {number}\n" for number in range(4)]
+    texts = [f"{PROBE}    import time\n    time.sleep(0.5)\n    witness.see(0, {number})\n" for number in range(4)]
+    like = Version("tests/test_it.py::test_it", True, "tests/test_it.py", texts[0], "", False, ("see",))
+    asked: list[float] = []
+    ask_once = Asker._ask_once
+
+    def counted(self: Asker, *arguments: object, **named: object) -> object:
+        asked.append(named["each"])  # type: ignore[arg-type]
+        return ask_once(self, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Asker, "_ask_once", counted)
+    box = make_sandbox("process", toolbox=TOOLBOX)
+    try:
+        asker = Asker((box, box), Trees((tmp_path,), {}, (".",)))
+        late = asker.ask(like, texts, right=True, each=0.25)
+        never = asker.ask(like, endless, right=True, each=0.25)
+        given_up = asker.ask(like, texts, right=True, each=0.25)
+        others = asker.ask(like, texts[:1], right=False, each=0.25)
+    finally:
+        box.close()
+    assert [one.events for one in late if one] == [((0, ["i", hex(number)]),) for number in range(4)]
+    assert [one is None or one.end == "builtins.TimeoutError" for one in [*never, *given_up]] == [True] * 8
+    assert others == late[:1]
+    again = [each for each in asked if each > 0.25]
+    assert again == [5.0] * 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ _TOGETHER = 64  # Probes that are asked in one process.
 _START = 10.0  # Seconds for a process to begin.
 _EACH = 1.0  # Seconds for a probe.
 _EACH_EDITED = 0.3  # The same for one whose input is edited, which may make the code wait.
+_PATIENCE = 8.0  # How much longer a probe may take that is asked again since its time was up: the machine may be busy.
+_HOPELESS = 3  # Probes of a kind whose time is up then too, after which no other of this kind is asked again.
 
 _Events = Sequence[tuple[Any, ...]]
 
@@ -58,11 +61,27 @@ class Asker:
     def __init__(self, sandboxes: tuple[Sandbox, Sandbox], trees: Trees) -> None:
         self._sandboxes = sandboxes
         self._trees = trees
+        self._hopeless: Counter[tuple[bool, float]] = Counter()
 
     def ask(
         self, version: Version, texts: Sequence[str], *, right: bool, where: int = 0, each: float = _EACH
     ) -> list[Seen | None]:
-        """What probes of one kind see, many in one process unless pytest has to run them."""
+        """What probes of one kind see, many in one process unless pytest has to run them.
+
+        One whose time is up is asked again, and given more: else what is true of the code would depend on how busy the
+        machine is.
+        """
+        answers = self._ask_once(version, texts, right=right, where=where, each=each)
+        for number, seen in enumerate(answers):
+            if _is_late(seen) and self._hopeless[right, each] < _HOPELESS:
+                again = self._ask_once(version, [texts[number]], right=right, where=where, each=each * _PATIENCE)
+                self._hopeless[right, each] += _is_late(again[0])
+                answers[number] = again[0]
+        return answers
+
+    def _ask_once(
+        self, version: Version, texts: Sequence[str], *, right: bool, where: int, each: float
+    ) -> list[Seen | None]:
         size = 1 if version.fixtures else _TOGETHER
         parts = [texts[start : start + size] for start in range(0, len(texts), size)]
         limit = 0.0 if version.fixtures else each
@@ -77,7 +96,7 @@ class Asker:
             elif len(part) == 1:
                 seen.append(None)
             else:  # One of them took all the time, or all together said more than an answer may hold.
-                alone = (self.ask(version, [text], right=right, where=where, each=each) for text in part)
+                alone = (self._ask_once(version, [text], right=right, where=where, each=each) for text in part)
                 seen += [one for (one,) in alone]
         return seen
 
@@ -124,6 +143,11 @@ class Asker:
         for (number, name, _), seen in zip(inputs, answers, strict=True):
             others[number][edit_rule(name)] = seen
         return others
+
+
+def _is_late(seen: Seen | None) -> bool:
+    """The time was up, or nothing is said at all."""
+    return seen is None or seen.end == "builtins.TimeoutError"
 
 
 def _edited(texts: Sequence[str], edits: Sequence[str]) -> Iterator[tuple[int, str, str]]:

@@ -21,8 +21,8 @@ from textagent_gym.domains.swe.grading.hidden.probes import Probe, Source, make_
 from textagent_gym.domains.swe.grading.hidden.rules import Knowledge
 from textagent_gym.domains.swe.grading.hidden.variants import merged, variants
 from textagent_gym.domains.swe.grading.hidden.versions import Version
-from textagent_gym.domains.swe.grading.pytest_runs import RUNNER, question, run_tests
-from textagent_gym.sandbox.base import Changes, Sandbox
+from textagent_gym.domains.swe.grading.pytest_runs import RUNNER, TIMED_OUT, question, run_tests
+from textagent_gym.sandbox.base import Changes, Sandbox, SandboxError
 
 _ENOUGH = 1e-4  # Chance of a forger at which no further variants are looked for; all mistakes of a task share it.
 _CANDIDATES = (60, 300)  # Variants that are tried for a test; the second number where the first is not enough.
@@ -137,7 +137,11 @@ class Maker:
         return every_kept
 
     def describe(self, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The parameters and fixtures of tests."""
+        """The parameters and fixtures of tests.
+
+        Raises:
+            SandboxError: pytest does not collect them in time.
+        """
         if not tests:
             return {}
         files = sorted({test.partition("::")[0] for test in tests})
@@ -145,6 +149,9 @@ class Maker:
         asked = question({**wanted, "seconds": _SECONDS})
         written: Changes = {name: self._texts[name].encode() for name in files}
         (answer,) = self._sandboxes[0].ask(self._trees.layers, written, program=RUNNER, questions=[asked])
+        if answer is None or answer == TIMED_OUT:
+            names = ", ".join(files)
+            raise SandboxError(f"pytest does not collect {names} in {_SECONDS:.0f} s: the machine may be busy")
         descriptions = json.loads(answer or b"{}")
         return {test: descriptions[test] for test in tests if test in descriptions}
 
@@ -341,6 +348,9 @@ def make_exam(
             is asked as probes.
         texts: the test files by path.
         shown: the test files as the agent sees them, without hidden tests.
+
+    Raises:
+        SandboxError: the tests do not end in time.
     """
     maker = Maker(sandboxes, trees, texts)
     groups = []
@@ -352,6 +362,8 @@ def make_exam(
     began = time.monotonic()
     run = run_tests(sandboxes[0], layers, {}, test_files=files, paths=trees.paths, seconds=_SECONDS * 5)
     measured = time.monotonic() - began
+    if run.timed_out:
+        raise SandboxError(f"tests do not end in {_SECONDS * 5:.0f} s: the machine may be busy")
     visible = tuple(sorted(run.passed & set(tests)))
     return Exam(
         groups=tuple(groups),
