@@ -274,7 +274,9 @@ def test_an_agent_may_be_told_the_admissible_actions_and_its_result_says_so(tmp_
     assert all("Possible actions: " in text for text in told)
     replace(tmp_path / "r" / "result.json", "true", "false")
     summarize_again(tmp_path / "r")
-    assert any("observation" in str(mismatch) for mismatch in check(tmp_path / "r"))
+    noticed = [mismatch.what for mismatch in verify_result(tmp_path / "r").mismatches]
+    assert "the agent read something else than is recorded" in noticed
+    assert any(what.startswith("details is ") for what in noticed)
 
 
 def test_an_edit_that_leaves_the_seal_is_noticed(honest: Path, tmp_path: Path) -> None:
