@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import cache
 from queue import SimpleQueue
@@ -92,4 +92,10 @@ def _starter() -> _Starter:
     return _Starter()
 
 
-os.register_at_fork(after_in_child=_starter.cache_clear)  # A fork has none of its parent's threads.
+def after_fork(call: Callable[[], object]) -> None:
+    """Have something called in every process that is forked from this one, where the system forks: Windows does not."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=call)
+
+
+after_fork(_starter.cache_clear)  # A fork has none of its parent's threads.

@@ -24,7 +24,7 @@ from typing import Any
 from weakref import WeakSet
 
 from textagent_gym.errors import TextAgentError, WorldBrokenError
-from textagent_gym.processes import start
+from textagent_gym.processes import after_fork, start
 
 _START_SECONDS = 180.0  # It takes one; on a machine with ten times as much to do as it can, twenty.
 _CALL_SECONDS = 180  # The longest call, a gold path, takes two; on such a machine, fifty.
@@ -217,7 +217,7 @@ def _forget() -> None:
 
 
 atexit.register(_stop_all)
-os.register_at_fork(after_in_child=_forget)
+after_fork(_forget)
 
 
 def _java() -> str:
