@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -20,7 +21,7 @@ class ToldTwiceError(Exception):
 
 
 class MisbehavingEnv(LightsEnv):
-    """Lights, and commands that upset the process: `sleep 0.1`, `raise`, `die`, `hang`, `lock`, `echo`."""
+    """Lights, and commands that upset the process: `sleep 0.1`, `wait FILE`, `raise`, `die`, `hang`, `lock`, `echo`."""
 
     def __init__(
         self, die_at_reset: bool = False, hang_at_reset: bool = False, die_at_birth: bool = False, **kwargs: Any
@@ -44,6 +45,9 @@ class MisbehavingEnv(LightsEnv):
         match verb:
             case "sleep":
                 time.sleep(float(rest))
+            case "wait":
+                while not Path(rest).exists():
+                    time.sleep(0.01)
             case "raise":
                 raise LookupError("the world has a hole")
             case "raise-oddly":
