@@ -10,7 +10,17 @@ import pytest
 from accelerate.state import AcceleratorState
 
 from baselines import grpo, sft
-from benchmarks import gpu, learning, memory, rollout, scienceworld_env, textworld_env, tiny_policies, trainers
+from benchmarks import (
+    babyai_env,
+    gpu,
+    learning,
+    memory,
+    rollout,
+    scienceworld_env,
+    textworld_env,
+    tiny_policies,
+    trainers,
+)
 from tests.domains.scienceworld.conftest import simulator  # noqa: F401
 
 pytestmark = pytest.mark.slow
@@ -29,6 +39,16 @@ def test_textworld(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
         monkeypatch.setattr(textworld_env, name, value)
     textworld_env.main()
     assert "ratio" in capsys.readouterr().out
+
+
+def test_babyai(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(babyai_env, "BABYAI_LEVELS", ("KeyInBox", "GoToObjS6"))
+    babyai_env.main(babyai_env.Config(table="expert", tasks=1))
+    assert capsys.readouterr().out.splitlines()[-2:] == ["KeyInBox: 0 of 1", "all levels: 1 of 2"]
+    monkeypatch.setattr(babyai_env, "OBJECTS", (2, 6))
+    babyai_env.main(babyai_env.Config(table="lengths", tasks=2))
+    shown = capsys.readouterr().out.splitlines()
+    assert ["mean of 2 tasks" in line for line in shown] == [True] * 4
 
 
 def test_scienceworld(simulator: None, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
