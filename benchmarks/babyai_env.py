@@ -1,8 +1,10 @@
-"""BabyAI beside AgentGym's: the same levels, the same actions, one process.
+"""BabyAI beside AgentGym's: the same levels, the same actions, one process; and what its expert and its knobs do.
 
     BABYAI_UPSTREAM=FOLDER python -m benchmarks.babyai_env
+    python -m benchmarks.babyai_env --table expert
+    python -m benchmarks.babyai_env --table lengths
 
-The folder is `agentenv-babyai` of AgentGym; nothing of it is kept here.
+The folder is `agentenv-babyai` of AgentGym; nothing of it is kept here. The other two tables need no folder.
 """
 
 from __future__ import annotations
@@ -12,17 +14,23 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
+import tyro
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
+from textagent_gym.agents import make_agent
 from textagent_gym.domains.babyai import LevelSpec
+from textagent_gym.evaluation import play
+from textagent_gym.registration import BABYAI_LEVELS
 
 VARIABLE = "BABYAI_UPSTREAM"
 """Environment variable that names upstream's folder."""
@@ -32,6 +40,20 @@ SEEDS = 6
 """Number of tasks per level."""
 STEPS = 60
 """Steps per task."""
+EXPERT_TURNS = 400
+"""Turn budget of the expert, in steps."""
+OBJECTS = (2, 6, 12, 20)
+"""Numbers of objects whose plans are compared."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is measured."""
+
+    table: Literal["speed", "expert", "lengths"] = "speed"
+    """Speed beside upstream's, the expert's success on the forty levels, or plan lengths by number of objects."""
+    tasks: int | None = None
+    """Number of tasks per level or number of objects; by default 3 of the expert and 60 of the lengths."""
 
 
 def upstream_class(folder: Path) -> Any:
@@ -111,8 +133,40 @@ def measure(upstream: Any, level: str) -> tuple[float, float, float]:
     return median(grids), median(theirs), median(ours)
 
 
-def main() -> None:
-    """Print the table."""
+def expert_successes(level: str, tasks: int) -> int:
+    """Tasks of a level, of the first ones, that the expert solves by steps."""
+    env = gymnasium.make(f"textagent/BabyAI-{level}-v0", actions="primitive", max_turns=EXPERT_TURNS)
+    agent = make_agent("expert", env)
+    return sum(play(env, agent, options={"task_index": index}).success for index in range(tasks))
+
+
+def mean_length(objects: int, tasks: int, actions: str) -> tuple[float, int]:
+    """Mean length of the plans of the first tasks with two rooms of eight by eight cells, and how many have a plan."""
+    env = gymnasium.make("textagent/BabyAI-v0", room_size=8, objects=objects, actions=actions)
+    lengths = [env.reset(options={"task_index": index})[1]["complexity"].solution_length for index in range(tasks)]
+    known = [length for length in lengths if length is not None]
+    return fmean(known), len(known)
+
+
+def print_expert(tasks: int) -> None:
+    """Print where the expert does not solve every task, and in how many it does."""
+    solved = {level: expert_successes(level, tasks) for level in track(BABYAI_LEVELS, description="Playing")}
+    for level, count in solved.items():
+        if count < tasks:
+            print(f"{level}: {count} of {tasks}")
+    print(f"all levels: {sum(solved.values())} of {tasks * len(solved)}")
+
+
+def print_lengths(tasks: int) -> None:
+    """Print the mean lengths of plans by the number of objects."""
+    for actions in ("macro", "primitive"):
+        for objects in OBJECTS:
+            length, known = mean_length(objects, tasks, actions)
+            print(f"actions={actions!r}, objects={objects}: {length:.2f} actions, mean of {known} tasks")
+
+
+def print_speed() -> None:
+    """Print the table beside upstream's."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         raise SystemExit(f"{VARIABLE} must name the folder agentenv-babyai of AgentGym")
@@ -126,5 +180,15 @@ def main() -> None:
     Console().print(table)
 
 
+def main(config: Config) -> None:
+    """Print the table that is asked for."""
+    if config.table == "expert":
+        print_expert(config.tasks or 3)
+    elif config.table == "lengths":
+        print_lengths(config.tasks or 60)
+    else:
+        print_speed()
+
+
 if __name__ == "__main__":
-    main()
+    main(tyro.cli(Config, description=__doc__))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from statistics import median
+from statistics import quantiles
 from typing import Any
 
 import tyro
@@ -44,7 +44,8 @@ NONSENSE = (
     "((",
     "LOOK AROUND",
 )
-_CALLS = 300  # Of each kind that is timed in the table of shares.
+_WARM_UP, _ROUNDS = 500, 300  # Calls of each kind before and in the table of shares.
+_FEW = 20  # Calls of the kinds that take long.
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Config:
     """Number of variations per task, from the first of the test split on."""
     walk: int = 20
     """Number of steps of the random walk."""
+    only_shares: bool = False
+    """Whether to leave out the comparison, and print only where the time of a step goes."""
 
 
 @dataclass
@@ -68,6 +71,34 @@ class Comparison:
     theirs_seconds: float = 0.0
     ours_seconds: float = 0.0
     differences: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Seconds of a step here and of its parts, and what stands beside it.
+
+    Attributes:
+        step: a step of the environment: three calls of the simulator, and what Python does.
+        java: the simulator's part: its step and its score, less two empty calls.
+        python: processor time of this process, py4j's part included.
+        empty: a call that does nothing, there and back.
+        valid_actions: the list of valid actions.
+        reset: beginning an episode in a simulator that runs.
+        megabytes: memory of the Java process in use, after all this.
+    """
+
+    step: float
+    java: float
+    python: float
+    empty: float
+    valid_actions: float
+    reset: float
+    megabytes: float
+
+    @property
+    def sockets(self) -> float:
+        """The rest of the step: the way there and back of three calls."""
+        return self.step - self.java - self.python
 
 
 def package() -> PackageEnv:
@@ -166,30 +197,83 @@ def walk(rng: random.Random, steps: int) -> Callable[[list[str]], str | None]:
     return choose
 
 
-def shares(env: ScienceWorldEnv) -> dict[str, float]:
-    """Seconds of one look around, as the median of many: in all, in the simulator's call, and in an empty call."""
+def shares(env: ScienceWorldEnv, rounds: int = _ROUNDS, warm_up: int = _WARM_UP) -> Shares:
+    """Where the time of a look around goes, with a Java that is warm: first deciles of calls that take turns.
+
+    The calls take turns, and the fast ones count, so that a busy machine changes the parts little.
+
+    Args:
+        env: environment, without a limit of turns that matters here.
+        rounds: number of calls of each kind.
+        warm_up: number of calls of each kind before, for Java compiles what it runs often.
+    """
     env.reset(options={"task_index": 0})
     server = env.server
-
-    def seconds(call: Callable[[], Any]) -> float:
-        taken = []
-        for _ in range(_CALLS):
+    calls: dict[str, Callable[[], Any]] = {
+        "step": lambda: env.step("look around"),
+        "simulator": lambda: server.step("look around"),
+        "score": server.score,
+        "empty": server.completed,
+    }
+    taken: dict[str, list[float]] = {name: [] for name in (*calls, "python", "valid", "load")}
+    for turn in range(-warm_up, rounds):
+        for name, call in calls.items():
+            processor, started = time.thread_time(), time.perf_counter()
+            call()
+            if turn >= 0:
+                taken[name].append(time.perf_counter() - started)
+            if turn >= 0 and name == "step":
+                taken["python"].append(time.thread_time() - processor)
+    for _ in range(min(rounds, _FEW)):
+        for name, call in (("valid", server.valid_actions), ("load", lambda: env.reset(options={"task_index": 0}))):
             started = time.perf_counter()
             call()
-            taken.append(time.perf_counter() - started)
-        return median(taken)
+            taken[name].append(time.perf_counter() - started)
+    seconds = {name: quantiles(each, n=10)[0] for name, each in taken.items()}
+    java = seconds["simulator"] + seconds["score"] - 2 * seconds["empty"]
+    return Shares(
+        step=seconds["step"],
+        java=java,
+        python=seconds["python"],
+        empty=seconds["empty"],
+        valid_actions=seconds["valid"],
+        reset=seconds["load"],
+        megabytes=resident_megabytes(server.pid),
+    )
 
-    return {
-        "env.step": seconds(lambda: (env.snapshot(), env._act("look around"))),
-        "the simulator's step": seconds(lambda: server.step("look around")),
-        "a call that does nothing": seconds(server.completed),
-        "valid actions": seconds(server.valid_actions),
-    }
+
+def resident_megabytes(pid: int) -> float:
+    """Memory that a process has in use, on Linux."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def print_shares(shares: Shares) -> None:
+    """Print the parts of a step and what stands beside them."""
+    table = Table(title="A look around, warm", header_style="bold")
+    for column in ("", "time", "of the step"):
+        table.add_column(column)
+    parts = {"env.step": shares.step, "Java": shares.java, "sockets": shares.sockets, "Python": shares.python}
+    for name, seconds in parts.items():
+        table.add_row(name, f"{1e3 * seconds:.2f} ms", f"{seconds / shares.step:.0%}")
+    for name, seconds in (
+        ("an empty call", shares.empty),
+        ("valid actions", shares.valid_actions),
+        ("reset, which loads a task", shares.reset),
+    ):
+        table.add_row(name, f"{1e3 * seconds:.2f} ms", "")
+    table.add_row("memory of Java", f"{shares.megabytes:.0f} MB", "")
+    Console().print(table)
 
 
 def main(config: Config) -> None:
     """Play what has not been played yet, and print what came of all."""
-    theirs, env = package(), ScienceWorldEnv(max_turns=10**6)
+    env = ScienceWorldEnv(max_turns=10**6)
+    if config.only_shares:
+        print_shares(shares(env))
+        env.close()
+        return
+    theirs = package()
     lines = config.out.read_text(encoding="utf-8").splitlines() if config.out.exists() else []
     done = {(each["task"], each["variation"], each["kind"]) for each in map(json.loads, lines)}
     jobs = [
@@ -207,8 +291,7 @@ def main(config: Config) -> None:
             file.write(json.dumps({"task": task, "variation": variation, "kind": kind, **vars(result)}) + "\n")
             file.flush()
     report([json.loads(line) for line in config.out.read_text(encoding="utf-8").splitlines()])
-    for name, seconds in shares(env).items():
-        print(f"{name}: {1e3 * seconds:.2f} ms")
+    print_shares(shares(env))
     env.close()
 
 

@@ -10,7 +10,18 @@ import pytest
 from accelerate.state import AcceleratorState
 
 from baselines import grpo, sft
-from benchmarks import gpu, learning, memory, rollout, textworld_env, tiny_policies, trainers
+from benchmarks import (
+    babyai_env,
+    gpu,
+    learning,
+    memory,
+    rollout,
+    scienceworld_env,
+    textworld_env,
+    tiny_policies,
+    trainers,
+)
+from tests.domains.scienceworld.conftest import simulator  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -28,6 +39,29 @@ def test_textworld(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
         monkeypatch.setattr(textworld_env, name, value)
     textworld_env.main()
     assert "ratio" in capsys.readouterr().out
+
+
+def test_babyai(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(babyai_env, "BABYAI_LEVELS", ("KeyInBox", "GoToObjS6"))
+    babyai_env.main(babyai_env.Config(table="expert", tasks=1))
+    assert capsys.readouterr().out.splitlines()[-2:] == ["KeyInBox: 0 of 1", "all levels: 1 of 2"]
+    monkeypatch.setattr(babyai_env, "OBJECTS", (2, 6))
+    babyai_env.main(babyai_env.Config(table="lengths", tasks=2))
+    shown = capsys.readouterr().out.splitlines()
+    assert ["mean of 2 tasks" in line for line in shown] == [True] * 4
+
+
+def test_scienceworld(simulator: None, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    env = scienceworld_env.ScienceWorldEnv(max_turns=10**6)
+    shares = scienceworld_env.shares(env, rounds=10, warm_up=1)
+    env.close()
+    scienceworld_env.print_shares(shares)
+    shown = capsys.readouterr().out
+    assert all(part in shown for part in ("Java", "sockets", "Python", "reset", "memory of Java"))
+    assert 0 < shares.empty < shares.step
+    assert 0 < shares.python < shares.step
+    assert shares.java + shares.sockets + shares.python == pytest.approx(shares.step)
+    assert 50 < shares.megabytes < 1000
 
 
 def test_learning(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ StateKind = Literal["world", "observation"]
 LabelAgent = Literal["oracle", "expert"]
 """Who demonstrates and labels: the oracle knows everything, the expert only what it has read."""
 
-AnswerFormatName = Literal["plain", "tag", "last-line", "react", "think", "call", "plan", "reflect"]
+AnswerFormatName = Literal["plain", "tag", "last-line", "react", "agentgym", "think", "call", "plan", "reflect"]
 """How the policy is told to answer, and where its action is found; see `textagent_gym.calls.FORMATS`."""
 
 MemoryKind = Literal["whole", "window", "turn", "no-thoughts"]

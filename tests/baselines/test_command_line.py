@@ -143,14 +143,26 @@ def test_a_recipe_of_ours_is_a_configuration_that_its_environment_accepts(recipe
 
 
 @pytest.mark.parametrize(
-    ("world", "horizon"), [("textcraft", (10, 20, 30)), ("babyai", (6, 13, 20)), ("scienceworld", (10, 20, 30))]
+    ("world", "horizon", "numbers"),
+    [
+        ("textcraft", (10, 20, 30), (32, 8, 2, 512)),
+        ("babyai", (6, 13, 20), (32, 4, 2, 512)),
+        ("scienceworld", (10, 20, 30), (16, 8, 1, 200)),
+    ],
 )
-def test_a_recipe_has_the_settings_of_agentgym_rl(world: str, horizon: tuple[int, ...]) -> None:
+def test_a_recipe_has_the_settings_of_agentgym_rl(
+    world: str, horizon: tuple[int, ...], numbers: tuple[int, ...]
+) -> None:
     settings = read_config(grpo.Config, ["--config", f"{world}/agentgym/grpo.yaml"])
-    assert (settings.horizon, settings.horizon_every, settings.format) == (horizon, 100, "react")
+    assert (settings.horizon, settings.horizon_every, settings.format) == (horizon, 100, "agentgym")
     assert (settings.set["max_turns"], settings.eval_set["max_turns"]) == (horizon[-1], 20)
-    assert (settings.groups, settings.group_size, settings.learning_rate, settings.kl) == (32, 8, 1e-6, 0.001)
-    assert 20 in {part.max_turns for part in SUITES[f"{world}-agentgym-v1"].parts}
+    assert (settings.groups, settings.group_size, settings.epochs, settings.max_action_tokens) == numbers
+    assert settings.groups == 8 * settings.minibatches
+    assert (settings.learning_rate, settings.kl) == (1e-6, 0.001)
+    newest = max(name for name in SUITES if name.startswith(f"{world}-agentgym-"))
+    assert 20 in {part.max_turns for part in SUITES[newest].parts}
+    texts = {part.kwargs.get("observation_format") for part in SUITES[newest].parts}
+    assert texts == {settings.set.get("observation_format")}
 
 
 def test_every_method_has_a_recipe_for_every_world() -> None:

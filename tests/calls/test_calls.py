@@ -16,6 +16,7 @@ from textagent_gym.calls import (
     Call,
     Parameter,
     Tool,
+    parse_agentgym,
     parse_block,
     parse_function,
     parse_last_line,
@@ -30,7 +31,7 @@ WAIT = Tool("wait", "Do nothing.", (Parameter("reason", "why", required=False),)
 TOOLS = (LOOK, WAIT)
 
 
-@pytest.mark.parametrize("parse", [parse_tag, parse_last_line, parse_react])
+@pytest.mark.parametrize("parse", [parse_tag, parse_last_line, parse_react, parse_agentgym])
 @pytest.mark.parametrize("answer", ["", " \n\t\n"])
 def test_an_answer_of_nothing_holds_no_action(parse: Callable[[str], str | None], answer: str) -> None:
     assert parse(answer) is None
@@ -46,6 +47,14 @@ def test_an_answer_of_nothing_holds_no_action(parse: Callable[[str], str | None]
         (parse_react, "Action: a\nAction: b\nThought: c", "b"),
         (parse_react, "Action: a\nAction:", "a"),
         (parse_react, "My next Action: a", None),
+        (parse_react, "Action:\nThought: a", None),
+        (parse_react, "Action:\nAction: a", "a"),
+        (parse_react, "Action: a\nb", "a"),
+        (parse_react, "action :\r\n \r\n a \r\nb", "a"),
+        (parse_react, "Action: a\nAction:\nPlan: b", "a"),
+        (parse_agentgym, "So, my next Action: a\nb", "a"),
+        (parse_agentgym, "Action:\n\n a \nb", "a"),
+        (parse_agentgym, "action: a", None),
         (parse_block, "see:\n```bash\nls\npwd\n```\nso", "ls\npwd"),
         (parse_block, " ls ", "ls"),
     ],
@@ -167,6 +176,8 @@ def test_what_a_format_writes_it_reads(name: str, action: str) -> None:
         ("call", '<tool_call>\n{"name": "act", "arguments": {"action": "look"}}\n</tool_call>'),
         ("plan", "Plan: look, then go.\nThought: I look.\nAction: look"),
         ("reflect", "Reflection: it was dark.\nThought: I look.\nAction: look"),
+        ("agentgym", "Thought: I look.\nAction: look"),
+        *((name, "Thought:\nI look around.\n\nAction:\nlook") for name in ("react", "agentgym", "plan", "reflect")),
     ],
 )
 def test_a_format_keeps_the_action_and_drops_the_thoughts(name: str, answer: str) -> None:
@@ -186,6 +197,8 @@ def test_a_format_keeps_the_action_and_drops_the_thoughts(name: str, answer: str
         ("call", '{"name": "look", "arguments": {}}', "no function 'look'; there are act"),
         ("call", '{"name": "act", "arguments": {}}', "act needs action"),
         ("plan", "Plan: look.", "'Plan: ...', 'Thought: ...' and 'Action: ...'"),
+        ("agentgym", "look", "'Thought:' and 'Action:'"),
+        ("agentgym", "Action:\nlook\nAction:\nwait", "There are 2 actions"),
         ("reflect", "look", "'Reflection: ...', 'Thought: ...' and 'Action: ...'"),
     ],
 )
@@ -194,7 +207,9 @@ def test_an_answer_without_an_action_is_told_what_is_wrong(name: str, answer: st
         FORMATS[name].parse(answer)
 
 
-@pytest.mark.parametrize("part", ["<think>", "</think>", "<think><action>", '{"a":', "[", "Action: "])
+@pytest.mark.parametrize(
+    "part", ["<think>", "</think>", "<think><action>", '{"a":', "[", "Action: ", "Action:\n", "Action:", "\n"]
+)
 def test_megabytes_of_half_an_answer_are_read_at_once(part: str) -> None:
     for form in FORMATS.values():
         started = time.perf_counter()

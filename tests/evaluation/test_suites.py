@@ -54,6 +54,7 @@ DIGESTS = {
     "textcraft-core-v1": "a6fe1c32ed257b9e",
     "textcraft-minecraft-v1": "ebb58581808c8329",
     "textcraft-agentgym-v1": "0f46cc2bc371d607",
+    "textcraft-agentgym-v2": "d609a4e1975553be",
     "textcraft-state-size-v1": "1056c1e474672730",
     "textcraft-action-size-v1": "aead1855fd4823f8",
     "textcraft-solution-length-v1": "24a780cf1d52912b",
@@ -63,6 +64,7 @@ DIGESTS = {
     "babyai-tiny-v1": "710b6aa5a0b5a76a",
     "babyai-core-v2": "9ea16012e77cff66",
     "babyai-agentgym-v1": "300825cd4ab71d7a",
+    "babyai-agentgym-v2": "36a357708b9ea929",
     "babyai-state-size-v1": "98bf51dab2189ba5",
     "babyai-solution-length-v2": "4f600988a10324b8",
     "scienceworld-quick-v1": "b40a6e2a1e998610",
@@ -81,6 +83,15 @@ def _suite(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_published_suite_never_changes() -> None:
     assert {name: suite.digest[:16] for name, suite in SUITES.items() if name != SUITE.name} == DIGESTS
+
+
+@pytest.mark.parametrize("world", ["textcraft", "babyai"])
+def test_the_second_protocol_of_agentgym_rl_is_the_first_in_agentgyms_own_text(world: str) -> None:
+    first, second = (SUITES[f"{world}-agentgym-v{version}"].parts for version in (1, 2))
+    assert [dataclasses.replace(part, kwargs={}) for part in second] == list(first)
+    assert all(part.kwargs == {"observation_format": "upstream"} for part in second)
+    observation, _ = second[0].make().reset(seed=1)
+    assert observation.startswith({"textcraft": "Crafting commands:", "babyai": "Your goal: "}[world])
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Part)])

@@ -41,7 +41,8 @@ class ChatSettings:
     key_variable: str = "OPENAI_API_KEY"
     """Environment variable that holds the key of the server. Servers that ask for none need none."""
     format: _Text = None
-    """Format in which the model is told to answer: tag, last-line, react, think, call, plan or reflect.
+    """Format in which the model is told to answer: tag, last-line, react, agentgym, think, call, plan or
+    reflect.
     By default its whole answer is the action."""
     tools: bool = False
     """Whether the model calls functions natively: the tools of the world, or `act` in worlds of commands."""

@@ -20,6 +20,8 @@ ACT = Tool("act", "Take one action.", (Parameter("action", "the action, in the w
 """The tool of the format "call", for worlds whose actions are commands."""
 
 _BLOCK = re.compile(r"```(?:bash|sh|shell)?[ \t]*\n(.*?)\n?```", re.DOTALL)
+_LABEL = re.compile(r"(Action|Thought|Plan|Reflection)[ \t]*:", re.IGNORECASE)
+_AGENTGYM = re.compile(r"Action:\s*([^\n]*)")
 
 
 def parse_tag(answer: str) -> str | None:
@@ -46,14 +48,40 @@ def parse_last_line(answer: str) -> str | None:
 
 
 def parse_react(answer: str) -> str | None:
-    """The text after the last `Action:`, up to the line's end (Yao et al., 2022, "ReAct", arXiv 2210.03629).
+    """The text after the last `Action:`, on its line or on the next that is not empty (Yao et al., 2022, "ReAct", arXiv
+    2210.03629).
+
+    A line with another label is no action.
 
     >>> parse_react("Thought: the door is locked.\\nAction: unlock door with key")
     'unlock door with key'
+    >>> parse_react("Thought:\\nThe door is locked.\\n\\nAction:\\nunlock door with key")
+    'unlock door with key'
     """
-    lines: list[str] = re.findall(r"^[ \t]*Action[ \t]*:(.*)$", answer, re.MULTILINE | re.IGNORECASE)
-    actions = [line.strip() for line in lines if line.strip()]
-    return actions[-1] if actions else None
+    action, awaited = None, False
+    for line in map(str.strip, answer.split("\n")):
+        label = _LABEL.match(line)
+        if label is not None:
+            awaited = label[1].lower() == "action"
+        content = line if label is None else line[label.end() :].strip()
+        if awaited and content:
+            action, awaited = content, False
+    return action
+
+
+def parse_agentgym(answer: str) -> str | None:
+    """The text after `Action:`, on its line or on the next that is not empty, as AgentGym's clients find it.
+
+    Raises:
+        ActionError: there are several.
+
+    >>> parse_agentgym("Thought:\\nThe door is locked.\\n\\nAction:\\nunlock door with key")
+    'unlock door with key'
+    """
+    actions: list[str] = _AGENTGYM.findall(answer)
+    if len(actions) > 1:
+        raise ActionError(f"There are {len(actions)} actions; write 'Action:' once.")
+    return (actions[0].strip() or None) if actions else None
 
 
 def parse_block(answer: str) -> str:
@@ -180,6 +208,12 @@ FORMATS: dict[str, AnswerFormat] = {
         "Answer with an action on the last line.",
     ),
     "react": _lines(_THOUGHT),
+    "agentgym": AnswerFormat(
+        parse_agentgym,
+        "Action:\n{}".format,
+        "Answer in this form:\nThought:\n<what you think>\n\nAction:\n<one action>",
+        "Answer with lines 'Thought:' and 'Action:', each followed by a line with what it is.",
+    ),
     "think": AnswerFormat(
         parse_thinking,
         _tag,
@@ -198,5 +232,6 @@ FORMATS: dict[str, AnswerFormat] = {
         ("Reflection", "what the last observation says of your last action, and what to do otherwise"), _THOUGHT
     ),
 }
-"""By name. "react": Yao et al., 2022, "ReAct" (arXiv 2210.03629); "plan" and "reflect" ask besides for what Xi et al.,
-2025, "AgentGym-RL" (arXiv 2509.08755) call long-horizon planning and self-reflection, in words of our own."""
+"""By name. "react": Yao et al., 2022, "ReAct" (arXiv 2210.03629); "agentgym": its layout in AgentGym (Xi et al., 2024,
+arXiv 2406.04151), with the action on a line of its own; "plan" and "reflect" ask besides for what Xi et al., 2025,
+"AgentGym-RL" (arXiv 2509.08755) call long-horizon planning and self-reflection, in words of our own."""

@@ -45,9 +45,9 @@ def _textcraft(name: str, tasks: int = 100, **kwargs: Any) -> Part:
     return Part(name=name, env=f"{NAMESPACE}/TextCraft-v0", kwargs=kwargs, tasks=tasks)
 
 
-def _minecraft(name: str, max_turns: int | str) -> Part:
+def _minecraft(name: str, max_turns: int | str, **kwargs: Any) -> Part:
     """All goals of Minecraft's recipes that are held out."""
-    return Part(name=name, env=f"{NAMESPACE}/TextCraft-minecraft-v0", max_turns=max_turns, tasks=137)
+    return Part(name=name, env=f"{NAMESPACE}/TextCraft-minecraft-v0", kwargs=kwargs, max_turns=max_turns, tasks=137)
 
 
 def _babyai(name: str, tasks: int = 100, **kwargs: Any) -> Part:
@@ -55,9 +55,9 @@ def _babyai(name: str, tasks: int = 100, **kwargs: Any) -> Part:
     return Part(name=name, env=f"{NAMESPACE}/BabyAI-v0", kwargs=kwargs, tasks=tasks)
 
 
-def _babyai_level(level: str, max_turns: int | str, tasks: int) -> Part:
+def _babyai_level(level: str, max_turns: int | str, tasks: int, **kwargs: Any) -> Part:
     """One of Minigrid's levels."""
-    return Part(name=level, env=f"{NAMESPACE}/BabyAI-{level}-v0", max_turns=max_turns, tasks=tasks)
+    return Part(name=level, env=f"{NAMESPACE}/BabyAI-{level}-v0", kwargs=kwargs, max_turns=max_turns, tasks=tasks)
 
 
 def _scienceworld(name: str, max_turns: int, tasks: int, **kwargs: Any) -> Part:
@@ -177,6 +177,12 @@ _ALL = (
         _minecraft("turns-30", 30),
     ),
     _suite(
+        "textcraft-agentgym-v2",
+        "the same goals and turn limits, in AgentGym's own text",
+        _minecraft("turns-20", 20, observation_format="upstream"),
+        _minecraft("turns-30", 30, observation_format="upstream"),
+    ),
+    _suite(
         "textcraft-state-size-v1",
         "TextCraft with 6, 12 and 24 recipes in scope, all else equal",
         *(_textcraft(f"recipes-{count}", recipes=count, solution_length=6) for count in (6, 12, 24)),
@@ -231,6 +237,11 @@ _ALL = (
         "babyai-agentgym-v1",
         "AgentGym's forty levels of BabyAI with the turn limit of AgentGym-RL: 20",
         *(_babyai_level(level, 20, tasks=3) for level in BABYAI_LEVELS),
+    ),
+    _suite(
+        "babyai-agentgym-v2",
+        "the same levels and turn limit, in AgentGym's own sentences",
+        *(_babyai_level(level, 20, tasks=3, observation_format="upstream") for level in BABYAI_LEVELS),
     ),
     _suite(
         "babyai-state-size-v1",

@@ -16,6 +16,15 @@ from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.domains.babyai.texts import describe
 
 PLACE = re.compile(r"(\w+(?: \w+)? \w+ \d+), (?:(\d+) ahead)? ?(?:(\d+) (left|right))?")
+BALROG = (
+    re.compile(r"You carry a (\w+) (\w+)"),
+    re.compile(r"a wall (\d+) steps? (forward|left|right)"),
+    re.compile(
+        r"a (?:(open|closed|locked) )?(\w+) (\w+) "
+        r"(?=\d)(?:(\d+) steps? (left|right))?(?:(?: and )?(\d+) steps? forward)?"
+    ),
+)
+"""What is carried, a wall, and a thing; the last two with where they are."""
 
 
 def test_the_concise_format_tells_everything_that_is_seen() -> None:
@@ -62,6 +71,32 @@ def test_balrogs_format_in_a_room_known_by_heart() -> None:
         f"There is a {thing.color} {thing.kind} 1 1 steps in front of you and 1 steps to your right.  "
         "The room has walls around you. You are facing a wall 3 steps away. You are not carrying anything."
     )
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_balrogs_lines_tell_what_minigrid_shows(level: str) -> None:
+    states = {"open": 0, "closed": 1, "locked": 2}
+    env, state = begin(LevelSpec(level=level, actions="primitive"), 0)
+    for _ in play_beside(env, state, random.Random(level), 40):
+        shown = seen_by_minigrid(env)
+        carried, things, walls = None, {}, {}
+        for line in describe(state, 7, "balrog").splitlines():
+            carries, wall, thing = (pattern.fullmatch(line) for pattern in BALROG)
+            if carries:
+                carried = (carries[2], carries[1])
+            elif wall:
+                walls[wall[2]] = int(wall[1])
+            else:
+                assert thing is not None, line
+                side, ahead = int(thing[4] or 0) * (-1 if thing[5] == "left" else 1), int(thing[6] or 0)
+                assert (side, ahead) not in things
+                things[side, ahead] = (thing[3], thing[2], states.get(thing[1], 0))
+        assert things == {place: cell for place, cell in shown.items() if cell[0] not in ("wall", "empty")}
+        assert carried == (env.carrying and (env.carrying.type, env.carrying.color))
+        for direction, (right, ahead), reach in (("forward", (0, 1), 6), ("left", (-1, 0), 3), ("right", (1, 0), 3)):
+            ray = [shown.get((right * n, ahead * n), ("empty", "", 0))[0] for n in range(1, reach + 1)]
+            first = next((n for n, kind in enumerate(ray, start=1) if kind != "empty"), None)
+            assert walls.get(direction) == (first if first and ray[first - 1] == "wall" else None)
 
 
 def test_walks_end_where_they_say() -> None:

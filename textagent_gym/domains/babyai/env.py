@@ -286,7 +286,8 @@ class BabyAIGridEnv(BabyAIEnv):
     | `clauses`, `kinds`, `locations` | the instruction | more to do, in an order |
     | `locked_room`, `doors_open` | doors | a key to find first |
 
-    Objects beside those of the instruction hardly change the length of a plan.
+    More objects make plans of walks a little longer, as there is more in the way: in two rooms with `room_size=8`, 2.9
+    actions with two objects and 3.4 with twenty. Plans of steps do not grow with them.
 
     ## Registered ids
     `textagent/BabyAI-v0`: two rooms, six objects, one clause.
