@@ -59,7 +59,6 @@ from baselines.settings.run_folder import (
     drop_metrics_after,
     logged_iterations,
 )
-from baselines.settings.run_page import write_page
 from baselines.training import zero
 from baselines.training.allocator import keep_freed_memory
 from baselines.training.capabilities import check_environments, infos_of
@@ -68,12 +67,12 @@ from baselines.training.critic import load_critic
 from baselines.training.player import Played, Player, Stream, copy_policy, episode_requests, stream_seed
 from baselines.training.run_log import (
     BROKEN,
-    LOG,
     TRAJECTORIES,
     broken_lines,
+    keep_sample,
+    log_start,
+    log_stop,
     sample_lines,
-    start_event,
-    stop_event,
 )
 from baselines.training.sharding import (
     check_distribution,
@@ -310,7 +309,7 @@ class _Run:
             for file in (METRICS, EVALUATIONS, BROKEN, TRAJECTORIES):
                 drop_metrics_after(self.folder, self.iteration, file)
             device = str(self.accelerator.device)
-            append_lines(self.folder, [start_event(self.iteration, self.accelerator.num_processes, device)], LOG)
+            log_start(self.folder, self.iteration, self.accelerator.num_processes, device)
         self.accelerator.wait_for_everyone()
         if config.trackers:
             self.accelerator.init_trackers("textagent-gym", flat_settings(config))
@@ -393,15 +392,12 @@ class _Run:
     def keep_sample(self, kind: str, trajectories: Sequence[Trajectory]) -> None:
         """Keep some of the main process's episodes to be read, and show the run as it is now."""
         if self.accelerator.is_main_process:
-            append_lines(self.folder, sample_lines(self.iteration, kind, trajectories), TRAJECTORIES)
-            write_page(self.folder)
+            keep_sample(self.folder, sample_lines(self.iteration, kind, trajectories))
 
     def log_stop(self, cause: BaseException | None) -> None:
-        """Log how the run ended; a full disk must not hide why."""
+        """Log how the run ended."""
         if self.accelerator.is_main_process:
-            with suppress(RunFolderError):
-                append_lines(self.folder, [stop_event(self.iteration, cause)], LOG)
-                write_page(self.folder)
+            log_stop(self.folder, self.iteration, cause)
 
     def finish(self) -> Path:
         """Write the trained policy, unless it is there already; the checkpoint stays, for more iterations."""
