@@ -153,7 +153,8 @@ def _places(count: int) -> list[int]:
 
 def _conversation(messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A conversation as turns: all that is said to the agent before it says something is one observation."""
-    turns, heard = [], []
+    turns: list[dict[str, Any]] = []
+    heard: list[str] = []
     for message in messages:
         if message["role"] == "assistant":
             turns.append({"observation": "\n\n".join(heard), "action": str(message["content"]), "reward": 0.0})
