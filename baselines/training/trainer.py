@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
+from safetensors import SafetensorError
 from torch.optim.lr_scheduler import LinearLR
 from transformers import PreTrainedModel
 
@@ -62,7 +63,7 @@ from baselines.settings.run_folder import (
 from baselines.training import zero
 from baselines.training.allocator import keep_freed_memory
 from baselines.training.capabilities import check_environments, infos_of
-from baselines.training.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
+from baselines.training.checkpoint import Checkpoint, damaged, find_checkpoint, replace_folder, save_checkpoint
 from baselines.training.critic import load_critic
 from baselines.training.player import Played, Player, Stream, copy_policy, episode_requests, stream_seed
 from baselines.training.run_log import (
@@ -293,10 +294,10 @@ class _Run:
             policy, tokenizer = self._load_policy(checkpoint)
             context_length(policy)  # Refused before the folder is claimed.
             critic = self._load_critic(checkpoint)
-        except OSError as error:
+        except (OSError, SafetensorError) as error:
             if checkpoint is None:
                 raise
-            raise CheckpointError(f"{checkpoint.folder} is damaged ({error}); delete it") from error
+            raise damaged([(checkpoint.folder, error)]) from error
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         if self.accelerator.is_main_process:
             claim_folder(config.out, config, HARMLESS)
