@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -123,8 +123,10 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         run.save_before_stopping()
         raise
     finally:
-        run.close()
-        run.log_stop(cause)
+        try:
+            run.close()
+        finally:
+            run.log_stop(cause)
 
 
 def check_run(config: TrainerConfig, method: Method) -> Curriculum:
@@ -335,11 +337,14 @@ class _Run:
         return self.learner.actor
 
     def close(self) -> None:
-        """Close the environments and the generators."""
-        if self.player is not None:
-            self.player.close()
-        if self.held_out is not None:
-            self.held_out.close()
+        """Close the trackers, the environments and the generators."""
+        with ExitStack() as stack:  # Each is closed, whatever another one raises.
+            if self.held_out is not None:
+                stack.callback(self.held_out.close)
+            if self.player is not None:
+                stack.callback(self.player.close)
+            for tracker in self.accelerator.trackers:
+                stack.callback(tracker.finish)
 
     def track(self, metrics: dict[str, Any]) -> None:
         """Log the metrics that are numbers to the trackers, at the number of the last iteration."""
@@ -413,8 +418,6 @@ class _Run:
 
             replace_folder(folder, write)
         self.accelerator.wait_for_everyone()
-        for tracker in self.accelerator.trackers:
-            tracker.finish()
         return folder
 
     def _load_policy(self, checkpoint: Checkpoint | None) -> tuple[Any, Any]:
