@@ -81,8 +81,8 @@ def find_checkpoint(run: Path) -> Checkpoint | None:
 
 def damaged(errors: Sequence[tuple[Path, Exception]]) -> CheckpointError:
     """What a user is told of checkpoints that cannot be read."""
-    found = "; ".join(f"{folder} is damaged ({error})" for folder, error in errors)
-    return CheckpointError(f"{found}. Delete what is damaged; without a checkpoint the run begins anew.")
+    causes = "; ".join(f"{folder} is damaged ({error})" for folder, error in errors)
+    return CheckpointError(f"{causes}. Delete what is damaged; without a checkpoint the run begins anew.")
 
 
 def save_checkpoint(
