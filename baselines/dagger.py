@@ -18,10 +18,13 @@ Supervised fine-tuning on the expert's own episodes is the case of one iteration
 
 A run is a folder:
 
-    config.json       what was asked for
-    labels/1.json     what the first iteration played and learned from, as token ids; and so on
-    metrics.jsonl     one line per iteration
-    policy/           the policy after the last iteration; replaced as a whole
+    config.json          what was asked for
+    labels/1.json        what the first iteration played and learned from, as token ids; and so on
+    metrics.jsonl        one line per iteration
+    log.jsonl            starts and stops, with versions, git revision and cause
+    trajectories.jsonl   some episodes to read, of each iteration
+    index.html           all of this as a page
+    policy/              the policy after the last iteration; replaced as a whole
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ import numpy as np
 
 from baselines.command_line import LogFunction, run_from_terminal
 from baselines.settings.config import HARMLESS, LabelAgent, RolloutConfig, check_at_least
-from baselines.settings.run_folder import append_metrics, claim_folder, drop_metrics_after, write_whole
+from baselines.settings.run_folder import METRICS, append_metrics, claim_folder, drop_metrics_after, write_whole
 from baselines.sft import FineTuningConfig, fit, report
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 
@@ -128,6 +131,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     from baselines.policy.chat import chat_of
     from baselines.policy.models import context_length, load_policy
     from baselines.settings.dialogue import check_plain, dialogue_of
+    from baselines.training.run_log import TRAJECTORIES, logged
 
     if PartialState().num_processes > 1:
         raise InvalidOptionError("dagger runs in one process; start it without accelerate launch")
@@ -142,15 +146,19 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
         chat = chat_of(config.model, tokenizer, config.system)
         this = _Run(config, chat, expert, context_length(model))
         done = _iterations_done(this.policy)
-        drop_metrics_after(config.out, done)
-        for iteration in range(done + 1, config.iterations + 1):
-            _iterate(this, iteration, log)
+        for file in (METRICS, TRAJECTORIES):
+            drop_metrics_after(config.out, done, file)
+        with logged(config.out, lambda: done, device=str(PartialState().device)):
+            while done < config.iterations:
+                _iterate(this, done + 1, log)
+                done += 1
     return this.policy
 
 
 def _iterate(run: _Run, iteration: int, log: LogFunction | None) -> None:
     """One iteration, counted from 1. What is done already after a kill is read, not done again."""
     from baselines.training.checkpoint import replace_folder
+    from baselines.training.run_log import keep_sample
 
     started = time.perf_counter()
     path = run.labels(iteration)
@@ -173,6 +181,7 @@ def _iterate(run: _Run, iteration: int, log: LogFunction | None) -> None:
             "update_seconds": time.perf_counter() - collected,
         }
         append_metrics(run.config.out, metrics)
+        keep_sample(run.config.out, lessons[-1]["sample"])
         if log is not None:
             log(metrics)
         (folder / "iteration").write_text(str(iteration))
@@ -184,14 +193,16 @@ def _collect(run: _Run, iteration: int) -> dict[str, Any]:
     """Play until the iteration's share of the labels is spent.
 
     Returns:
-        `rows` to learn from, `metrics` of the episodes, and `episodes`, the number of those that were begun so far.
+        `rows` to learn from, `metrics` of the episodes, a `sample` of them to read, and `episodes`, the number of those
+        that were begun so far.
     """
     from baselines.training.labels import first_labels, rows_of
+    from baselines.training.run_log import sample_lines
 
     config, limit = run.config, run.config.share(iteration)
     before = 0 if iteration == 1 else json.loads(run.labels(iteration - 1).read_text(encoding="utf-8"))["episodes"]
     rows: list[dict[str, list[int]]] = []
-    successes: list[bool] = []
+    played: list[Trajectory] = []
     begun = broken = labels = calls = agreed = unlabelled = silent = 0
     with closing(_episodes(run, iteration, before)) as episodes:
         while labels < limit:
@@ -206,7 +217,7 @@ def _collect(run: _Run, iteration: int) -> dict[str, Any]:
             if trajectory is None:
                 broken += 1
             else:
-                successes.append(bool(trajectory.success))
+                played.append(trajectory)
             silent = 0 if new else silent + 1
             if silent == _MOST_SILENT:
                 raise UnsupportedOperationError(
@@ -218,15 +229,16 @@ def _collect(run: _Run, iteration: int) -> dict[str, Any]:
             unlabelled += len(turns) - len(new)
     metrics = {
         "expert_share": config.decay ** (iteration - 1),
-        "episodes": len(successes),
+        "episodes": len(played),
         "broken": broken,
-        "success": float(np.mean(successes)),
+        "success": float(np.mean([bool(trajectory.success) for trajectory in played])),
         "new_labels": labels,
         "unlabelled": unlabelled,
         "expert_calls": calls,
         "agreement": agreed / labels,
     }
-    return {"episodes": before + begun, "metrics": metrics, "rows": rows}
+    sample = sample_lines(iteration, "training", [trajectory for trajectory in played if trajectory.turns])
+    return {"episodes": before + begun, "metrics": metrics, "sample": sample, "rows": rows}
 
 
 def _episodes(run: _Run, iteration: int, first: int) -> Generator[tuple[Trajectory | None, int]]:

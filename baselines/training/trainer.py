@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
+from safetensors import SafetensorError
 from torch.optim.lr_scheduler import LinearLR
 from transformers import PreTrainedModel
 
@@ -59,21 +60,20 @@ from baselines.settings.run_folder import (
     drop_metrics_after,
     logged_iterations,
 )
-from baselines.settings.run_page import write_page
 from baselines.training import zero
 from baselines.training.allocator import keep_freed_memory
 from baselines.training.capabilities import check_environments, infos_of
-from baselines.training.checkpoint import Checkpoint, CheckpointError, find_checkpoint, replace_folder, save_checkpoint
+from baselines.training.checkpoint import Checkpoint, damaged, find_checkpoint, replace_folder, save_checkpoint
 from baselines.training.critic import load_critic
 from baselines.training.player import Played, Player, Stream, copy_policy, episode_requests, stream_seed
 from baselines.training.run_log import (
     BROKEN,
-    LOG,
     TRAJECTORIES,
     broken_lines,
+    keep_sample,
+    log_start,
+    log_stop,
     sample_lines,
-    start_event,
-    stop_event,
 )
 from baselines.training.sharding import (
     check_distribution,
@@ -123,8 +123,10 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         run.save_before_stopping()
         raise
     finally:
-        run.close()
-        run.log_stop(cause)
+        try:
+            run.close()
+        finally:
+            run.log_stop(cause)
 
 
 def check_run(config: TrainerConfig, method: Method) -> Curriculum:
@@ -294,10 +296,10 @@ class _Run:
             policy, tokenizer = self._load_policy(checkpoint)
             context_length(policy)  # Refused before the folder is claimed.
             critic = self._load_critic(checkpoint)
-        except OSError as error:
+        except (OSError, SafetensorError) as error:
             if checkpoint is None:
                 raise
-            raise CheckpointError(f"{checkpoint.folder} is damaged ({error}); delete it") from error
+            raise damaged([(checkpoint.folder, error)]) from error
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         if self.accelerator.is_main_process:
             claim_folder(config.out, config, HARMLESS)
@@ -310,7 +312,7 @@ class _Run:
             for file in (METRICS, EVALUATIONS, BROKEN, TRAJECTORIES):
                 drop_metrics_after(self.folder, self.iteration, file)
             device = str(self.accelerator.device)
-            append_lines(self.folder, [start_event(self.iteration, self.accelerator.num_processes, device)], LOG)
+            log_start(self.folder, self.iteration, self.accelerator.num_processes, device)
         self.accelerator.wait_for_everyone()
         if config.trackers:
             self.accelerator.init_trackers("textagent-gym", flat_settings(config))
@@ -335,11 +337,14 @@ class _Run:
         return self.learner.actor
 
     def close(self) -> None:
-        """Close the environments and the generators."""
-        if self.player is not None:
-            self.player.close()
-        if self.held_out is not None:
-            self.held_out.close()
+        """Close the trackers, the environments and the generators."""
+        with ExitStack() as stack:  # Each is closed, whatever another one raises.
+            if self.held_out is not None:
+                stack.callback(self.held_out.close)
+            if self.player is not None:
+                stack.callback(self.player.close)
+            for tracker in self.accelerator.trackers:
+                stack.callback(tracker.finish)
 
     def track(self, metrics: dict[str, Any]) -> None:
         """Log the metrics that are numbers to the trackers, at the number of the last iteration."""
@@ -393,15 +398,12 @@ class _Run:
     def keep_sample(self, kind: str, trajectories: Sequence[Trajectory]) -> None:
         """Keep some of the main process's episodes to be read, and show the run as it is now."""
         if self.accelerator.is_main_process:
-            append_lines(self.folder, sample_lines(self.iteration, kind, trajectories), TRAJECTORIES)
-            write_page(self.folder)
+            keep_sample(self.folder, sample_lines(self.iteration, kind, trajectories))
 
     def log_stop(self, cause: BaseException | None) -> None:
-        """Log how the run ended; a full disk must not hide why."""
+        """Log how the run ended."""
         if self.accelerator.is_main_process:
-            with suppress(RunFolderError):
-                append_lines(self.folder, [stop_event(self.iteration, cause)], LOG)
-                write_page(self.folder)
+            log_stop(self.folder, self.iteration, cause)
 
     def finish(self) -> Path:
         """Write the trained policy, unless it is there already; the checkpoint stays, for more iterations."""
@@ -416,8 +418,6 @@ class _Run:
 
             replace_folder(folder, write)
         self.accelerator.wait_for_everyone()
-        for tracker in self.accelerator.trackers:
-            tracker.finish()
         return folder
 
     def _load_policy(self, checkpoint: Checkpoint | None) -> tuple[Any, Any]:

@@ -22,7 +22,7 @@ def test_a_run_leaves_everything_and_is_not_done_twice(tmp_path: Path, capsys: p
     text = page.read_text()
     for said in ("random", "SFT + RL", "oracle", "data:image/png;base64,", "Possible actions: "):
         assert said in text
-    for name in ("curves.png", "demos.jsonl", "sft-metrics.jsonl", "grpo/metrics.jsonl", "config.json"):
+    for name in ("curves.png", "demos.jsonl", "sft/fine-tuning/metrics.jsonl", "grpo/metrics.jsonl", "config.json"):
         assert (config.out / name).stat().st_size > 0
     for name, episodes in (("random", 4), ("sft", 4), ("sft+rl", 4), ("oracle", 2)):
         result = load(config.out / f"{name}.jsonl")

@@ -94,7 +94,7 @@ def test_a_run_without_anything_yet_has_a_page_and_a_folder_without_a_run_has_no
     with pytest.raises(RunFolderError, match="holds no run"):
         write_page(tmp_path)
     (tmp_path / "config.json").write_text("{}")
-    assert "0 of ? iterations" in write_page(tmp_path).read_text(encoding="utf-8")
+    assert "0 iterations" in write_page(tmp_path).read_text(encoding="utf-8")
 
 
 def test_a_command_makes_the_page_of_an_older_run(run: Path, tmp_path: Path) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
 import pytest
 import torch
 
-from baselines import grpo, sft
+from baselines import grpo, ppo, sft
 from baselines.credit.advantages import GroupTooSmallError
 from baselines.evaluation.evaluate import evaluate_policy
 from baselines.policy.chat import chat_of
@@ -143,23 +146,73 @@ def test_a_start_that_fails_leaves_no_folder_behind(tiny: Path, tmp_path: Path) 
     grpo.run(config(tiny, out, iterations=1))
 
 
-@pytest.mark.parametrize("name", ["state.pt", "model.safetensors"])
-def test_a_damaged_checkpoint_is_named(tiny: Path, tmp_path: Path, name: str) -> None:
-    grpo.run(config(tiny, tmp_path, iterations=1))
-    file = tmp_path / "checkpoint" / name
-    if name == "state.pt":
-        file.write_bytes(file.read_bytes()[:100])
-    else:
+DAMAGES: dict[str, Callable[[bytes], bytes] | None] = {
+    "cut": lambda content: content[: len(content) // 2],
+    "empty": lambda _: b"",
+    "zeros": lambda content: bytes(len(content)),  # As some file systems leave it where the power fails.
+    "missing": None,
+}
+
+
+def damage(file: Path, how: str) -> None:
+    change = DAMAGES[how]
+    if change is None:
         file.unlink()
-    with pytest.raises(RunFolderError, match=r"checkpoint.* is damaged.*elete"):
-        grpo.run(config(tiny, tmp_path, iterations=2))
+    else:
+        file.write_bytes(change(file.read_bytes()))
 
 
-def test_the_checkpoint_before_a_damaged_one_is_used(tiny: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["state.pt", "model.safetensors", "critic/model.safetensors"])
+def test_a_damaged_checkpoint_is_named(tiny: Path, tmp_path: Path, name: str) -> None:
+    settings = {"env": "lights/Lights-v0", "groups": 2, "group_size": 4, "slots": 8, "max_action_tokens": 6}
+    asked = ppo.Config(model=str(tiny), out=tmp_path, iterations=1, **settings)
+    ppo.run(asked)
+    file = tmp_path / "checkpoint" / name
+    whole = file.read_bytes()
+    for how in DAMAGES:
+        file.write_bytes(whole)
+        damage(file, how)
+        with pytest.raises(RunFolderError, match=r"checkpoint is damaged .*\. Delete what is damaged; without a check"):
+            ppo.run(replace(asked, iterations=2))
+    file.write_bytes(whole)
+    ppo.run(replace(asked, iterations=2))
+    assert [metrics["iteration"] for metrics in curve(tmp_path)] == [1, 2]
+
+
+@pytest.mark.parametrize("name", [None, "state.pt", "model.safetensors"])
+def test_the_checkpoint_before_a_damaged_one_is_used(tiny: Path, tmp_path: Path, name: str | None) -> None:
     grpo.run(config(tiny, tmp_path, iterations=1))
     (tmp_path / "checkpoint").rename(tmp_path / "checkpoint.old")
+    if name is not None:
+        shutil.copytree(tmp_path / "checkpoint.old", tmp_path / "checkpoint")
+        damage(tmp_path / "checkpoint" / name, "cut")
     grpo.run(config(tiny, tmp_path, iterations=2))
     assert [metrics["iteration"] for metrics in curve(tmp_path)] == [1, 2]
+
+
+def test_a_checkpoint_takes_its_name_when_it_and_the_metrics_are_on_the_disk(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: set[Path] = set()
+    renamed: list[str] = []
+    rename, fsync = Path.rename, os.fsync
+
+    def note_flush(descriptor: int) -> None:
+        flushed.add(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    def note_rename(self: Path, target: Path) -> Path:
+        if self.name == "checkpoint.new":
+            assert {self, *self.rglob("*"), tmp_path / "metrics.jsonl"} <= flushed
+            renamed.append(target.name)
+            flushed.clear()
+        return rename(self, target)
+
+    monkeypatch.setattr(os, "fsync", note_flush)
+    monkeypatch.setattr(Path, "rename", note_rename)
+    grpo.run(config(tiny, tmp_path, iterations=2, checkpoint_every=1))
+    assert renamed == ["checkpoint"] * 2
+    assert tmp_path in flushed  # The new name too.
 
 
 def test_damaged_settings_and_metrics_are_no_traceback(tiny: Path, tmp_path: Path) -> None:
