@@ -139,21 +139,21 @@ class Rules:
         turned = pattern(rule)
         kinds = self.kinds(turned)
         here = ("at", "P", "r")
-        room = next(
-            (one[2] for one in turned.needs if (one[0], *(turned.types[name] for name in one[1:])) == here), None
-        )
+        place = next((one for one in turned.needs if signature(one, turned.types) == here), None)
+        room = place and place[2]
         free = sorted(
             (name, kind) for name, kind in turned.types.items() if name not in self.constants and name != room
         )
         makeable = [name for name, kind in free if kind not in RESTRICTED]
         choices = []
         for new in sorted(some for size in range(len(makeable) + 1) for some in combinations(makeable, size)):
-            known = [predicate for predicate in turned.needs if not set(predicate[1:]) & set(new)]
+            # That the player is in the player's room need not be looked up.
+            known = [one for one in turned.needs if one != place and not {*one[1:]} & {*new}]
             mentioned = {name for predicate in known for name in predicate[1:]}
             old = tuple((name, kind) for name, kind in free if name not in new)
             bound = [*self.constants, *([room] if room else [])]
             loose = tuple(name for name, _ in old if name not in mentioned)
-            choices.append(Choice(new, old, loose, join(known, bound, kinds)))
+            choices.append(Choice(new, old, loose, join(known, bound, kinds, self.constants)))
         return BackwardRule(turned, rule, forward.name, room, tuple(choices), kinds)
 
     def kinds(self, rule: Pattern) -> dict[str, frozenset[str]]:
@@ -177,7 +177,9 @@ class Facts:
 
     Attributes:
         types: type of every entity.
-        fixed: facts that never change, which have no bits.
+        always: facts that never change, which have no bits.
+        fixed: index of them.
+        start: the other facts that hold in the beginning.
     """
 
     def __init__(self, rules: Rules, facts: Iterable[Any]) -> None:
@@ -186,12 +188,14 @@ class Facts:
         self._rules = rules
         self._bits: dict[Fact, int] = {}
         self._facts: dict[int, Fact] = {}
+        self.always: list[Fact] = []
         self.start: list[Fact] = []
         for proposition in sorted(facts):
             self.types.update((variable.name, variable.type) for variable in proposition.arguments)
             fact = (proposition.name, *(variable.name for variable in proposition.arguments))
             if fact[0] in rules.fixed:
-                add_to_index(self.fixed, fact)
+                self.always.append(fact)
+                add_to_index(self.fixed, fact, self.types)
             else:
                 self.start.append(fact)
 
@@ -230,8 +234,8 @@ class Facts:
         """The facts that a mask stands for, and those that never change, as TextWorld writes them."""
         from textworld.logic import Proposition
 
-        fixed = [fact for key, facts in self.fixed.items() if isinstance(key, str) for fact in facts]
-        return [Proposition(fact[0], [self._variable(entity) for entity in fact[1:]]) for fact in fixed + self.of(mask)]
+        facts = [*self.always, *self.of(mask)]
+        return [Proposition(fact[0], [self._variable(entity) for entity in fact[1:]]) for fact in facts]
 
     def action(self, step: Step) -> Any:
         """A step, as TextWorld's action."""
@@ -324,12 +328,13 @@ class Chainer:
     def root(self, state: int) -> Step:
         """The goal, which every step leads back from."""
         index = dict(self._facts.fixed)
-        for fact in self._facts.of(state):
-            add_to_index(index, fact)
+        holding = self._facts.of(state)
+        for fact in holding:
+            add_to_index(index, fact, self._facts.types)
         entities: dict[str, set[str]] = defaultdict(set)
-        for key in index:
-            if not isinstance(key, str):
-                entities[self._facts.types[key[2]]].add(key[2])
+        for fact in (*self._facts.always, *holding):
+            for entity in fact[1:]:
+                entities[self._facts.types[entity]].add(entity)
         entities_of = {kind: tuple(sorted(some)) for kind, some in entities.items()}
         return Step(None, None, None, {}, 0, 0, state, index, entities_of, frozenset(), 1, 0, 0)
 
@@ -427,22 +432,22 @@ class Chainer:
     ) -> Step | None:
         """The step, or `None` if it does not prepare another one, breaks a constraint, or goes round in a circle."""
         facts, (rule, choice, entities) = self._facts, assigned
+        if not _prepares(rule.pattern.name, facts.mask(fill(rule.pattern.removes, entities)), prepared):
+            return None
         needs = facts.mask(fill(rule.pattern.needs, entities))
         gives = facts.mask(fill(rule.pattern.gives, entities))
-        if not _prepares(rule.pattern.name, needs & ~gives, prepared):
-            return None
         after = node.state | needs
         index = dict(node.index)
         missing = facts.of(after & ~node.state)
         for fact in missing:
-            add_to_index(index, fact)
+            add_to_index(index, fact, facts.types)
         if not self._is_allowed(missing, index):
             return None
         state = (after & ~(needs & ~gives)) | gives
         for fact in facts.of(after & ~state):
-            remove_from_index(index, fact)
+            remove_from_index(index, fact, facts.types)
         for fact in facts.of(state & ~after):
-            add_to_index(index, fact)
+            add_to_index(index, fact, facts.types)
         if not self._is_allowed(facts.of(state & ~node.state), index) or _is_circle(state, needs, gives, node):
             return None
         entities_of = dict(node.entities_of)
@@ -469,10 +474,7 @@ class Chainer:
         """Whether no new fact breaks a constraint."""
         types, constraints = self._facts.types, self._rules.constraints
         return not any(
-            True
-            for fact in new
-            for use in constraints.get(signature(fact, types), ())
-            for _ in use.matches(fact, index, types)
+            use.matches(fact, index, types) for fact in new for use in constraints.get(signature(fact, types), ())
         )
 
 
