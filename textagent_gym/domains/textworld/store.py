@@ -171,11 +171,12 @@ def _build_if_absent(spec: Spec, split: str, index: int, *, compiled: bool) -> P
     with _locked(entry):
         if not _whole(entry, compiled=compiled):  # Somebody else may have built it while we waited for the lock.
             game = generation.build(spec, split, index, compiled=compiled)
+            numbers = {action: number for number, action in reversed([*enumerate(game.logic.actions)])}
             record = {
                 "task": _name(entry),
                 "content": game.content,
                 "sha256": None if game.story is None else hashlib.sha256(game.story).hexdigest(),
-                "solution": [game.logic.actions.index(action) for action in game.solution.actions],
+                "solution": [numbers[action] for action in game.solution.actions],
                 "complexity": game.complexity.to_dict(),
                 "objective": game.objective,
                 "brief": game.brief,
