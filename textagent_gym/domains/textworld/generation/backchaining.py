@@ -50,6 +50,7 @@ QUESTS = 32
 """Bits that no fact has: more than there can be quests, which is 5 parallel ones of 5 branches."""
 
 _WALKING = "go/"
+_CLOSING = "close/d"
 
 Key = tuple[str, tuple[str, ...]]
 """What tells actions apart: a rule's name, and what its variables stand for."""
@@ -83,6 +84,7 @@ class BackwardRule:
         room: variable that stands for the player's room.
         choices: assignments of the other variables, in TextWorld's order.
         kinds: types that an entity may have, for each variable.
+        walks: whether the player only walks.
     """
 
     pattern: Pattern
@@ -91,6 +93,7 @@ class BackwardRule:
     room: str | None
     choices: tuple[Choice, ...]
     kinds: dict[str, frozenset[str]]
+    walks: bool
 
 
 class Assignment(NamedTuple):
@@ -154,7 +157,7 @@ class Rules:
             bound = [*self.constants, *([room] if room else [])]
             loose = tuple(name for name, _ in old if name not in mentioned)
             choices.append(Choice(new, old, loose, join(known, bound, kinds, self.constants)))
-        return BackwardRule(turned, rule, forward.name, room, tuple(choices), kinds)
+        return BackwardRule(turned, rule, forward.name, room, tuple(choices), kinds, turned.name.startswith(_WALKING))
 
     def kinds(self, rule: Pattern) -> dict[str, frozenset[str]]:
         """Types that an entity may have to be meant by each variable of a rule."""
@@ -303,7 +306,8 @@ class Step:
     @property
     def walks(self) -> bool:
         """Whether the player only walks."""
-        return self.name.startswith(_WALKING)
+        assert self.rule is not None
+        return self.rule.walks
 
 
 class Chainer:
@@ -343,7 +347,7 @@ class Chainer:
         if node.depth >= self.max_depth or node.length >= self._max_length:
             return
         used: frozenset[Key] = frozenset()
-        for assigned in self._assignments(node, node.depth):
+        for assigned in self._assignments(node, node):
             step = self._step(node, node, assigned, used, node.breadth)
             if step is not None:
                 used = step.used
@@ -361,15 +365,16 @@ class Chainer:
         for sibling in reversed(parents):
             branch = sibling.dep_parent
             assert branch is not None
-            for assigned in self._assignments(node, branch.depth):
+            for assigned in self._assignments(node, branch):
                 if assigned.key not in sibling.used:
                     step = self._step(node, branch, assigned, sibling.used, node.breadth + 1)
                     if step is not None:
                         yield step
 
-    def _assignments(self, node: Step, depth: int) -> Iterator[Assignment]:
+    def _assignments(self, node: Step, prepared: Step) -> Iterator[Assignment]:
         """What could be the step before a node, in an order drawn at random."""
         rules = self._rules
+        awaited = {closes: self._awaited(prepared, closes) for closes in (False, True)}
         (here,) = node.index["at", 0, "P"]
         bound = {**rules.constants}
         sizes: dict[str, int] = {}
@@ -382,11 +387,13 @@ class Chainer:
             places[kind] = {entity: place for place, entity in enumerate(others)}
         ranked: list[tuple[int, BackwardRule, Choice, Binding]] = []
         total = 0
-        for rule in rules.goals if depth == 0 else rules.steps:
+        for rule in rules.goals if prepared.depth == 0 else rules.steps:
             if rule.room is not None:
                 bound = {**rules.constants, rule.room: here[2]}
+            names = awaited[rule.pattern.name == _CLOSING]
+            fits = names is None or rule.walks or any(one[0] in names for one in rule.pattern.removes)
             for choice in rule.choices:
-                for match in self._matches(node, rule, choice, bound):
+                for match in self._matches(node, rule, choice, bound) if fits else ():
                     rank = 0
                     for name, kind in choice.old:
                         rank = rank * sizes[kind] + places[kind][match[name]]
@@ -399,6 +406,11 @@ class Chainer:
         ranked.sort(key=lambda one: turn[one[0]])
         for _, rule, choice, match in ranked:
             yield Assignment(rule, choice, self._with_new_entities(node, rule, choice, match))
+
+    def _awaited(self, prepared: Step, closes: bool) -> set[str] | None:
+        """Names of the facts of which an action must bring about one to prepare a step; `None` where any action may."""
+        step = _prepared_first(prepared, closes)
+        return None if step.rule is None else {fact[0] for fact in self._facts.of(step.gives)}
 
     def _matches(self, node: Step, rule: BackwardRule, choice: Choice, bound: Binding) -> Iterator[Binding]:
         """Assignments after which every fact that a rule needs holds, as far as it is about known entities only."""
@@ -486,15 +498,26 @@ def _prepares(name: str, removed: int, prepared: Step) -> bool:
         removed: facts that it takes away backwards, so those that the action brings about.
         prepared: the next step, or a walk that leads to it.
     """
-    before = prepared
-    while before.rule is not None and before.walks:
-        parent = before.parent
+    first = _prepared_first(prepared, name == _CLOSING)
+    return first.rule is None or name.startswith(_WALKING) or bool(removed & first.gives)
+
+
+def _prepared_first(prepared: Step, closes: bool) -> Step:
+    """The step that an action must prepare: the next one that is more than a walk.
+
+    Args:
+        prepared: the next step, or a walk that leads to it.
+        closes: whether the action is to open a door, so backwards to close it.
+    """
+    step = prepared
+    while step.rule is not None and step.walks:
+        parent = step.parent
         assert parent is not None
         # TextWorld: going through a door is walking unless the action before was to open that door.
-        if (parent.rule is not None and parent.name == "open/d") or name == "close/d":
+        if closes or (parent.rule is not None and parent.name == "open/d"):
             break
-        before = parent
-    return before.rule is None or name.startswith(_WALKING) or bool(removed & before.gives)
+        step = parent
+    return step
 
 
 def _is_circle(state: int, needs: int, gives: int, node: Step) -> bool:
