@@ -151,14 +151,16 @@ def _without_undoing(actions: list[Action], won_facts: int, fail_facts: int) -> 
             if removes and (adds, removes) in changes and not adds & won_facts and not removes & fail_facts
         ]
         undone = _union(adds for _, adds in undoing)
-        wanted_by: dict[int, set[tuple[int, int]]] = {}
+        wanted_by: dict[int, tuple[int, int] | None] = {}  # What is wanted by several has no one change.
         for action in kept:
+            change = action.removes, action.adds
             for fact in _bits(action.needs & undone):
-                wanted_by.setdefault(fact, set()).add((action.removes, action.adds))
+                if wanted_by.setdefault(fact, change) != change:
+                    wanted_by[fact] = None
         pointless = {
             (removes, adds)
             for removes, adds in undoing
-            if all(wanted_by.get(fact, set()) <= {(adds, removes)} for fact in _bits(adds))
+            if all(wanted_by.get(fact, (adds, removes)) == (adds, removes) for fact in _bits(adds))
         }
         if not pointless:
             return kept

@@ -20,7 +20,7 @@ class Texts:
 
     Args:
         world: world, filled.
-        quests: its quests.
+        quests: its quests, which take as many actions as any way to win.
     """
 
     def __init__(self, world: Any, quests: list[Any]) -> None:
@@ -61,7 +61,7 @@ class Texts:
 
     def _tell_goal(self, game: Any) -> None:
         """The last part of `Game.change_grammar`: commands of the quests, walkthrough, objective."""
-        from textworld.generator.game import Event, GameProgression
+        from textworld.generator.game import Event
         from textworld.generator.inform7 import Inform7Game
         from textworld.generator.text_generation import describe_event
 
@@ -70,11 +70,28 @@ class Texts:
             for event in quest.win_events:
                 event.commands = inform7.gen_commands_from_actions(event.actions)
             quest.commands = quest.win_events[0].commands
-        policy = GameProgression(game).winning_policy
+        policy = _progression()(game).winning_policy
         if policy:
             names = {identity: info.name for identity, info in game.infos.items()}
             game.metadata["walkthrough"] = [action.format_command(names) for action in policy]
             game.objective = describe_event(Event(policy), game, game.grammar)
+
+
+@lru_cache(maxsize=1)
+def _progression() -> Any:
+    """TextWorld's `GameProgression` as far as a game's beginning needs it: without the actions that can be done."""
+    from textworld.generator.game import GameProgression, QuestProgression
+
+    class Beginning(GameProgression):  # type: ignore[misc]
+        def __init__(self, game: Any) -> None:
+            self.game, self.state = game, game.world.state
+            self.quest_progressions = [QuestProgression(quest, game.kb) for quest in game.quests]
+            # A single quest is a shortest way, so none of its actions can be left out.
+            if len(game.quests) > 1:
+                for progression in self.quest_progressions:
+                    progression.update(action=None, state=self.state)
+
+    return Beginning
 
 
 @lru_cache(maxsize=1)
