@@ -143,7 +143,7 @@ class Rules:
         kinds = self.kinds(turned)
         here = ("at", "P", "r")
         place = next((one for one in turned.needs if signature(one, turned.types) == here), None)
-        room = place and place[2]
+        room = None if place is None else place[2]
         free = sorted(
             (name, kind) for name, kind in turned.types.items() if name not in self.constants and name != room
         )
