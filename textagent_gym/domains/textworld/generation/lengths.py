@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from textagent_gym.domains.textworld.generation.backchaining import Facts, Rules, Step
+from textagent_gym.domains.textworld.generation.backchaining import Facts, Step
+from textagent_gym.domains.textworld.generation.backward_rules import Rules
 from textagent_gym.domains.textworld.generation.patterns import Index, Pattern, add_to_index, fill, signature, uses_of
 from textagent_gym.domains.textworld.logic import Fact
 
