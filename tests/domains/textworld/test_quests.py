@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from textagent_gym.domains.textworld.generation import draw, lengths, quests, textworld_generator
-from textagent_gym.domains.textworld.generation.backchaining import GOALS, RESTRICTED, Chainer, Facts, Step, rules_of
+from textagent_gym.domains.textworld.generation.backchaining import Chainer, Facts, Step
+from textagent_gym.domains.textworld.generation.backward_rules import GOALS, RESTRICTED, rules_of
 from textagent_gym.domains.textworld.generation.draw import content_of
 from textagent_gym.domains.textworld.generation.patterns import fill
 from textagent_gym.domains.textworld.generation.upstream_patches import quick_world

@@ -14,7 +14,7 @@ game as the Inform 7 source of TextWorld says.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -59,6 +59,21 @@ class Quest:
     fails: tuple[int, ...]
     required: bool
     repeatable: bool
+
+
+def actions_by_room(actions: Iterable[Action], rooms: int) -> dict[int, tuple[Action, ...]]:
+    """The actions that can be done in each room, in their order.
+
+    Args:
+        actions: actions.
+        rooms: the facts that say where the player is.
+    """
+    by_room: dict[int, list[Action]] = {1 << i: [] for i in range(rooms.bit_length()) if rooms >> i & 1} or {0: []}
+    for action in actions:
+        here = action.needs & rooms
+        for there in by_room.values() if not here else [by_room[here]] if here in by_room else []:
+            there.append(action)
+    return {room: tuple(some) for room, some in by_room.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +165,7 @@ class GameLogic:
 
     @cached_property
     def _by_room(self) -> dict[int, tuple[Action, ...]]:
-        rooms = [1 << i for i in range(len(self.facts)) if self.rooms >> i & 1] or [0]
-        return {room: tuple(a for a in self.actions if a.needs & self.rooms in (0, room)) for room in rooms}
+        return actions_by_room(self.actions, self.rooms)
 
     @cached_property
     def _tests(self) -> tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from textagent_gym.domains.textworld.logic import Action, GameLogic
+from textagent_gym.domains.textworld.logic import Action, GameLogic, actions_by_room
 
 _CLOSE_ENOUGH = 5  # Weight of the heuristic in a search for a plan that need not be a shortest one.
 
@@ -47,12 +47,8 @@ class ReducedGame:
         wanted, self.actions = _wanted(useful, won_facts)
         quest_bits = ((1 << (len(logic.quests) + 1)) - 1) << len(logic.facts)
         self.mask = wanted | won_facts | fail_facts | quest_bits
-        rooms = logic.rooms
-        self._rooms = rooms
-        self._by_room: dict[int, list[Action]] = {}
-        for i in range(len(logic.facts)):
-            if rooms >> i & 1:
-                self._by_room[1 << i] = [a for a in self.actions if a.needs & rooms in (0, 1 << i)]
+        self._rooms = logic.rooms
+        self._by_room = actions_by_room(self.actions, logic.rooms)
         self._last: _Landmarks | None = None
         self._anything = next((a for a in logic.actions if a.command == "look"), None) or logic.actions[0]
 
@@ -148,19 +144,23 @@ def _without_undoing(actions: list[Action], won_facts: int, fail_facts: int) -> 
     """Leave out actions that only undo others, until none is left (see the module's docstring, 1)."""
     kept = list(actions)
     while True:
-        wanted_by: dict[int, set[tuple[int, int]]] = {}
-        for action in kept:
-            for fact in _bits(action.needs):
-                wanted_by.setdefault(fact, set()).add((action.removes, action.adds))
         changes = {(action.removes, action.adds) for action in kept}
-        pointless = {
+        undoing = [
             (removes, adds)
             for removes, adds in changes
-            if removes
-            and (adds, removes) in changes
-            and not adds & won_facts
-            and not removes & fail_facts
-            and all(wanted_by.get(fact, set()) <= {(adds, removes)} for fact in _bits(adds))
+            if removes and (adds, removes) in changes and not adds & won_facts and not removes & fail_facts
+        ]
+        undone = _union(adds for _, adds in undoing)
+        wanted_by: dict[int, tuple[int, int] | None] = {}  # What is wanted by several has no one change.
+        for action in kept:
+            change = action.removes, action.adds
+            for fact in _bits(action.needs & undone):
+                if wanted_by.setdefault(fact, change) != change:
+                    wanted_by[fact] = None
+        pointless = {
+            (removes, adds)
+            for removes, adds in undoing
+            if all(wanted_by.get(fact, (adds, removes)) == (adds, removes) for fact in _bits(adds))
         }
         if not pointless:
             return kept

@@ -14,83 +14,30 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import combinations, product
+from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from textagent_gym.domains.textworld.generation.backward_rules import BackwardRule, Choice, Rules
 from textagent_gym.domains.textworld.generation.patterns import (
     Binding,
     Index,
-    Join,
-    Pattern,
-    Uses,
     add_to_index,
     fill,
-    join,
-    pattern,
     remove_from_index,
     signature,
-    uses_of,
 )
 from textagent_gym.domains.textworld.logic import Fact
-
-RESTRICTED = frozenset(("r", "d"))
-"""Types of which a quest brings no new entities into the world."""
-
-GOALS = (".*", ("go.*", "examine.*", "look.*", "inventory.*"))
-"""Rules that a quest may end with, and those that it may not."""
-
-STEPS = (".*", ("examine.*", "look.*", "inventory.*"))
-"""Rules that a quest may use before, and those that it may not."""
 
 QUESTS = 32
 """Bits that no fact has: more than there can be quests, which is 5 parallel ones of 5 branches."""
 
-_WALKING = "go/"
+_CLOSING = "close/d"
 
 Key = tuple[str, tuple[str, ...]]
 """What tells actions apart: a rule's name, and what its variables stand for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The assignments of a rule in which certain variables stand for new entities.
-
-    Attributes:
-        new: variables that stand for new entities.
-        old: the other free variables and their types, in the order in which TextWorld compares assignments.
-        loose: those of them that no known fact mentions.
-        join: finds the entities that the others stand for.
-    """
-
-    new: tuple[str, ...]
-    old: tuple[tuple[str, str], ...]
-    loose: tuple[str, ...]
-    join: Join
-
-
-@dataclass(frozen=True, slots=True)
-class BackwardRule:
-    """A rule that is applied backwards.
-
-    Attributes:
-        pattern: what holds after the step, and what holds before it.
-        rule: the inverse rule of TextWorld.
-        forward: name of the rule that leads forward.
-        room: variable that stands for the player's room.
-        choices: assignments of the other variables, in TextWorld's order.
-        kinds: types that an entity may have, for each variable.
-    """
-
-    pattern: Pattern
-    rule: Any
-    forward: str
-    room: str | None
-    choices: tuple[Choice, ...]
-    kinds: dict[str, frozenset[str]]
 
 
 class Assignment(NamedTuple):
@@ -106,78 +53,14 @@ class Assignment(NamedTuple):
         return self.rule.pattern.name, tuple(self.entities[name] for name in self.rule.pattern.types)
 
 
-class Rules:
-    """The rules of a knowledge base, prepared for searching.
-
-    Args:
-        kb: TextWorld's knowledge base.
-    """
-
-    def __init__(self, kb: Any) -> None:
-        self.kb = kb
-        self.subtypes = {kind.name: frozenset(sub.name for sub in kind.subtypes) for kind in kb.logic.types}
-        self.constants = {one.name: other.name for one, other in kb.types.constants_mapping.items()}
-        self.goals = self._backward(GOALS)
-        self.steps = self._backward(STEPS)
-        self.free_types = {
-            kind for rule in (*self.goals, *self.steps) for choice in rule.choices for _, kind in choice.old
-        }
-        self.forward = tuple(pattern(rule) for rule in kb.rules.get_matching(STEPS[0], exclude=list(STEPS[1])))
-        changing = {one[0] for rule in self.forward for one in set(rule.needs) ^ set(rule.gives)}
-        types_of: dict[str, set[str]] = defaultdict(set)
-        for rule in self.forward:
-            for predicate in rule.needs:
-                types_of[predicate[0]] |= {rule.types[variable] for variable in predicate[1:]}
-        self.fixed = frozenset(name for name, types in types_of.items() if name not in changing and types <= RESTRICTED)
-
-    def _backward(self, which: tuple[str, tuple[str, ...]]) -> tuple[BackwardRule, ...]:
-        rules = self.kb.rules.get_matching(which[0], exclude=list(which[1]))
-        return tuple(sorted(map(self._prepare, rules), key=lambda rule: rule.pattern.name))
-
-    def _prepare(self, forward: Any) -> BackwardRule:
-        rule = forward.inverse()
-        turned = pattern(rule)
-        kinds = self.kinds(turned)
-        here = ("at", "P", "r")
-        room = next(
-            (one[2] for one in turned.needs if (one[0], *(turned.types[name] for name in one[1:])) == here), None
-        )
-        free = sorted(
-            (name, kind) for name, kind in turned.types.items() if name not in self.constants and name != room
-        )
-        makeable = [name for name, kind in free if kind not in RESTRICTED]
-        choices = []
-        for new in sorted(some for size in range(len(makeable) + 1) for some in combinations(makeable, size)):
-            known = [predicate for predicate in turned.needs if not set(predicate[1:]) & set(new)]
-            mentioned = {name for predicate in known for name in predicate[1:]}
-            old = tuple((name, kind) for name, kind in free if name not in new)
-            bound = [*self.constants, *([room] if room else [])]
-            loose = tuple(name for name, _ in old if name not in mentioned)
-            choices.append(Choice(new, old, loose, join(known, bound, kinds)))
-        return BackwardRule(turned, rule, forward.name, room, tuple(choices), kinds)
-
-    def kinds(self, rule: Pattern) -> dict[str, frozenset[str]]:
-        """Types that an entity may have to be meant by each variable of a rule."""
-        return {name: self.subtypes[kind] for name, kind in rule.types.items()}
-
-    @cached_property
-    def constraints(self) -> Uses:
-        """Constraints that a new fact may break, by the signature of the fact."""
-        return uses_of(map(pattern, self.kb.logic.constraints.values()), self.subtypes, {})
-
-
-@lru_cache(maxsize=8)
-def rules_of(kb: Any) -> Rules:
-    """The rules of a knowledge base; prepared once."""
-    return Rules(kb)
-
-
 class Facts:
     """The bits of facts, given out as facts are met.
 
     Attributes:
         types: type of every entity.
-        fixed: facts that never change, which have no bits.
+        always: facts that never change, which have no bits.
+        fixed: index of them.
+        start: the other facts that hold in the beginning.
     """
 
     def __init__(self, rules: Rules, facts: Iterable[Any]) -> None:
@@ -186,12 +69,14 @@ class Facts:
         self._rules = rules
         self._bits: dict[Fact, int] = {}
         self._facts: dict[int, Fact] = {}
+        self.always: list[Fact] = []
         self.start: list[Fact] = []
         for proposition in sorted(facts):
             self.types.update((variable.name, variable.type) for variable in proposition.arguments)
             fact = (proposition.name, *(variable.name for variable in proposition.arguments))
             if fact[0] in rules.fixed:
-                add_to_index(self.fixed, fact)
+                self.always.append(fact)
+                add_to_index(self.fixed, fact, self.types)
             else:
                 self.start.append(fact)
 
@@ -230,8 +115,8 @@ class Facts:
         """The facts that a mask stands for, and those that never change, as TextWorld writes them."""
         from textworld.logic import Proposition
 
-        fixed = [fact for key, facts in self.fixed.items() if isinstance(key, str) for fact in facts]
-        return [Proposition(fact[0], [self._variable(entity) for entity in fact[1:]]) for fact in fixed + self.of(mask)]
+        facts = [*self.always, *self.of(mask)]
+        return [Proposition(fact[0], [self._variable(entity) for entity in fact[1:]]) for fact in facts]
 
     def action(self, step: Step) -> Any:
         """A step, as TextWorld's action."""
@@ -299,7 +184,8 @@ class Step:
     @property
     def walks(self) -> bool:
         """Whether the player only walks."""
-        return self.name.startswith(_WALKING)
+        assert self.rule is not None
+        return self.rule.walks
 
 
 class Chainer:
@@ -324,12 +210,13 @@ class Chainer:
     def root(self, state: int) -> Step:
         """The goal, which every step leads back from."""
         index = dict(self._facts.fixed)
-        for fact in self._facts.of(state):
-            add_to_index(index, fact)
+        holding = self._facts.of(state)
+        for fact in holding:
+            add_to_index(index, fact, self._facts.types)
         entities: dict[str, set[str]] = defaultdict(set)
-        for key in index:
-            if not isinstance(key, str):
-                entities[self._facts.types[key[2]]].add(key[2])
+        for fact in (*self._facts.always, *holding):
+            for entity in fact[1:]:
+                entities[self._facts.types[entity]].add(entity)
         entities_of = {kind: tuple(sorted(some)) for kind, some in entities.items()}
         return Step(None, None, None, {}, 0, 0, state, index, entities_of, frozenset(), 1, 0, 0)
 
@@ -338,7 +225,7 @@ class Chainer:
         if node.depth >= self.max_depth or node.length >= self._max_length:
             return
         used: frozenset[Key] = frozenset()
-        for assigned in self._assignments(node, node.depth):
+        for assigned in self._assignments(node, node):
             step = self._step(node, node, assigned, used, node.breadth)
             if step is not None:
                 used = step.used
@@ -356,15 +243,16 @@ class Chainer:
         for sibling in reversed(parents):
             branch = sibling.dep_parent
             assert branch is not None
-            for assigned in self._assignments(node, branch.depth):
+            for assigned in self._assignments(node, branch):
                 if assigned.key not in sibling.used:
                     step = self._step(node, branch, assigned, sibling.used, node.breadth + 1)
                     if step is not None:
                         yield step
 
-    def _assignments(self, node: Step, depth: int) -> Iterator[Assignment]:
+    def _assignments(self, node: Step, prepared: Step) -> Iterator[Assignment]:
         """What could be the step before a node, in an order drawn at random."""
         rules = self._rules
+        awaited = {closes: self._awaited(prepared, closes) for closes in (False, True)}
         (here,) = node.index["at", 0, "P"]
         bound = {**rules.constants}
         sizes: dict[str, int] = {}
@@ -377,11 +265,13 @@ class Chainer:
             places[kind] = {entity: place for place, entity in enumerate(others)}
         ranked: list[tuple[int, BackwardRule, Choice, Binding]] = []
         total = 0
-        for rule in rules.goals if depth == 0 else rules.steps:
+        for rule in rules.goals if prepared.depth == 0 else rules.steps:
             if rule.room is not None:
                 bound = {**rules.constants, rule.room: here[2]}
+            names = awaited[rule.pattern.name == _CLOSING]
+            fits = names is None or rule.walks or any(one[0] in names for one in rule.pattern.removes)
             for choice in rule.choices:
-                for match in self._matches(node, rule, choice, bound):
+                for match in self._matches(node, rule, choice, bound) if fits else ():
                     rank = 0
                     for name, kind in choice.old:
                         rank = rank * sizes[kind] + places[kind][match[name]]
@@ -394,6 +284,11 @@ class Chainer:
         ranked.sort(key=lambda one: turn[one[0]])
         for _, rule, choice, match in ranked:
             yield Assignment(rule, choice, self._with_new_entities(node, rule, choice, match))
+
+    def _awaited(self, prepared: Step, closes: bool) -> set[str] | None:
+        """Names of the facts of which an action must bring about one to prepare a step; `None` where any action may."""
+        step = _prepared_first(prepared, closes)
+        return None if step.rule is None else {fact[0] for fact in self._facts.of(step.gives)}
 
     def _matches(self, node: Step, rule: BackwardRule, choice: Choice, bound: Binding) -> Iterator[Binding]:
         """Assignments after which every fact that a rule needs holds, as far as it is about known entities only."""
@@ -427,22 +322,22 @@ class Chainer:
     ) -> Step | None:
         """The step, or `None` if it does not prepare another one, breaks a constraint, or goes round in a circle."""
         facts, (rule, choice, entities) = self._facts, assigned
+        if not _prepares(rule, facts.mask(fill(rule.pattern.removes, entities)), prepared):
+            return None
         needs = facts.mask(fill(rule.pattern.needs, entities))
         gives = facts.mask(fill(rule.pattern.gives, entities))
-        if not _prepares(rule.pattern.name, needs & ~gives, prepared):
-            return None
         after = node.state | needs
         index = dict(node.index)
         missing = facts.of(after & ~node.state)
         for fact in missing:
-            add_to_index(index, fact)
+            add_to_index(index, fact, facts.types)
         if not self._is_allowed(missing, index):
             return None
         state = (after & ~(needs & ~gives)) | gives
         for fact in facts.of(after & ~state):
-            remove_from_index(index, fact)
+            remove_from_index(index, fact, facts.types)
         for fact in facts.of(state & ~after):
-            add_to_index(index, fact)
+            add_to_index(index, fact, facts.types)
         if not self._is_allowed(facts.of(state & ~node.state), index) or _is_circle(state, needs, gives, node):
             return None
         entities_of = dict(node.entities_of)
@@ -469,30 +364,38 @@ class Chainer:
         """Whether no new fact breaks a constraint."""
         types, constraints = self._facts.types, self._rules.constraints
         return not any(
-            True
-            for fact in new
-            for use in constraints.get(signature(fact, types), ())
-            for _ in use.matches(fact, index, types)
+            use.matches(fact, index, types) for fact in new for use in constraints.get(signature(fact, types), ())
         )
 
 
-def _prepares(name: str, removed: int, prepared: Step) -> bool:
+def _prepares(rule: BackwardRule, removed: int, prepared: Step) -> bool:
     """Whether the facts that an action brings about are wanted by the action that it shall prepare.
 
     Args:
-        name: name of the rule as it is applied backwards.
+        rule: rule that is applied backwards.
         removed: facts that it takes away backwards, so those that the action brings about.
         prepared: the next step, or a walk that leads to it.
     """
-    before = prepared
-    while before.rule is not None and before.walks:
-        parent = before.parent
+    first = _prepared_first(prepared, rule.pattern.name == _CLOSING)
+    return first.rule is None or rule.walks or bool(removed & first.gives)
+
+
+def _prepared_first(prepared: Step, closes: bool) -> Step:
+    """The step that an action must prepare: the next one that is more than a walk.
+
+    Args:
+        prepared: the next step, or a walk that leads to it.
+        closes: whether the action is to open a door, so backwards to close it.
+    """
+    step = prepared
+    while step.rule is not None and step.walks:
+        parent = step.parent
         assert parent is not None
         # TextWorld: going through a door is walking unless the action before was to open that door.
-        if (parent.rule is not None and parent.name == "open/d") or name == "close/d":
+        if closes or (parent.rule is not None and parent.name == "open/d"):
             break
-        before = parent
-    return before.rule is None or name.startswith(_WALKING) or bool(removed & before.gives)
+        step = parent
+    return step
 
 
 def _is_circle(state: int, needs: int, gives: int, node: Step) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from textagent_gym.domains.textworld.generation.quests import QuestShape, grow_quests
+from textagent_gym.domains.textworld.generation.text import Texts, quick_grammar
 from textagent_gym.domains.textworld.generation.upstream import textworld_generator
 from textagent_gym.domains.textworld.generation.upstream_patches import quick_world
 from textagent_gym.domains.textworld.specs import (
@@ -127,11 +128,11 @@ def _custom_games(textworld: Any, spec: CustomSpec, split: str, index: int) -> I
         if quests is None:
             continue
         _populate(world, spec.objects, rngs["objects"])
+        texts = Texts(world, quests)
         for text in range(_TEXTS):
             rng = textworld.generator.RandomState(_seed(spec.slug, split, index, attempt, text))
-            grammar = textworld.generator.Grammar(options.grammar, rng=rng)  # `make_grammar` checks it, for 10 ms.
-            game = textworld.generator.Game(world, grammar, quests)
-            if in_split(content_of(game), split):
+            game = texts.draw(quick_grammar()(options.grammar, rng), lambda drawn: in_split(content_of(drawn), split))
+            if game is not None:
                 yield game
     raise InfeasibleDifficultyError(
         f"quest_length={spec.quest_length} was not reached with rooms={spec.rooms} and objects={spec.objects} in "

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
 from textagent_gym.domains.textworld.generation.patterns import (
+    Binding,
     Index,
     Pattern,
     add_to_index,
@@ -32,25 +34,26 @@ def ground(game: Any) -> GameLogic:
     types = {name: info.type for name, info in game.infos.items()}
     for proposition in game.world.facts:
         types.update((variable.name, variable.type) for variable in proposition.arguments)
-    hierarchy = game.kb.types
-    is_a = {kind.name: frozenset(sub.name for sub in kind.subtypes) for kind in game.kb.logic.types}
-    constants = {placeholder.name: variable.name for placeholder, variable in hierarchy.constants_mapping.items()}
-    types.update((variable.name, variable.type) for variable in hierarchy.constants_mapping.values())
+    types.update((variable.name, variable.type) for variable in game.kb.types.constants_mapping.values())
 
-    reachable = _Reachable([pattern(rule) for rule in game.kb.rules.values()], types, is_a, constants)
+    reachable = _Reachable(_rules(game.kb), types)
     start = sorted(_fact(proposition) for proposition in game.world.facts)
     reachable.grow(start)
 
     instances = list(reachable.instances.values())
-    changing = {fact for instance in instances for fact in instance.pre ^ instance.post}
+    changing = {fact for instance in instances for some in (instance.removes, instance.adds) for fact in some}
     facts = tuple(sorted(changing))
     bit = {fact: 1 << i for i, fact in enumerate(facts)}
     always = set(start) - changing
 
     def mask(some: Iterable[Fact]) -> int:
-        return sum(bit[fact] for fact in some if fact in bit)
+        bits = 0
+        for fact in some:
+            bits |= bit.get(fact, 0)
+        return bits
 
-    names = {name: info.name or name for name, info in game.infos.items()}
+    names = {name: name for name in types} | {name: info.name or name for name, info in game.infos.items()}
+    sayings = {instance.rule.name: _saying(instance.rule.name, game.kb) for instance in instances}
     # TextWorld lists "prepare meal" as admissible for any part of a recipe, however it was cut and cooked; the compiled
     # game wants the whole recipe, and as the cookbook says.
     prepared = mask(_prepared(start))
@@ -58,15 +61,18 @@ def ground(game: Any) -> GameLogic:
     idle = {f"make/recipe/{some}" for some in range(1, ingredients)}
 
     def action(instance: _Instance) -> Action:
-        needs, gives = mask(instance.pre), mask(instance.post)
-        changes = instance.rule.name not in idle
+        rule = instance.rule
+        changes = rule.name not in idle
+        command, event = sayings[rule.name]
+        shown = {variable: names[entity] for variable, entity in instance.entities.items()}
         return Action(
-            needs,
-            needs & ~gives if changes else 0,
-            gives & ~needs if changes else 0,
-            *_said(instance, names, game.kb),
-            len(instance.rule.needs),
-            prepared if instance.rule.name.startswith("make/recipe/") else 0,
+            mask(fill(rule.needs, instance.entities)),
+            mask(instance.removes) if changes else 0,
+            mask(instance.adds) if changes else 0,
+            command.format(**shown),
+            event.format(**shown).lower(),
+            len(rule.needs),
+            prepared if rule.name.startswith("make/recipe/") else 0,
         )
 
     actions = sorted(map(action, instances), key=lambda a: (a.command, a.event, a.terms, a.needs))
@@ -94,9 +100,29 @@ class _Instance:
     """A rule under an assignment of entities to its variables."""
 
     rule: Pattern
-    pre: frozenset[Fact]
-    post: frozenset[Fact]
-    entities: dict[str, str]
+    removes: list[Fact]
+    adds: list[Fact]
+    entities: Binding
+
+
+class _Rules:
+    """The rules of a knowledge base, prepared.
+
+    Attributes:
+        is_a: each type and those below it.
+        uses: what a new fact may be wanted for.
+    """
+
+    def __init__(self, kb: Any) -> None:
+        constants = {placeholder.name: variable.name for placeholder, variable in kb.types.constants_mapping.items()}
+        self.is_a = {kind.name: frozenset(sub.name for sub in kind.subtypes) for kind in kb.logic.types}
+        self.uses = uses_of(map(pattern, kb.rules.values()), self.is_a, constants)
+
+
+@lru_cache(maxsize=8)
+def _rules(kb: Any) -> _Rules:
+    """The rules of a knowledge base; prepared once."""
+    return _Rules(kb)
 
 
 class _Reachable:
@@ -106,46 +132,44 @@ class _Reachable:
     so each instance of a rule is met once.
     """
 
-    def __init__(
-        self,
-        rules: Sequence[Pattern],
-        types: dict[str, str],
-        is_a: dict[str, frozenset[str]],
-        constants: dict[str, str],
-    ) -> None:
+    def __init__(self, rules: _Rules, types: dict[str, str]) -> None:
         self.facts: dict[Fact, None] = {}
-        self.instances: dict[tuple[str, tuple[str, ...]], _Instance] = {}
-        self._types = types
-        self._is_a = is_a
+        self.instances: dict[tuple[str, ...], _Instance] = {}
+        self._rules, self._types = rules, types
         self._index: Index = {}
-        self._uses = uses_of(rules, is_a, constants)
 
     def grow(self, facts: Iterable[Fact]) -> None:
         waiting = list(facts)
         for fact in waiting:  # It grows while it is read.
             if fact not in self.facts:
                 self.facts[fact] = None
-                add_to_index(self._index, fact)
-                for use in self._uses.get(signature(fact, self._types), ()):
-                    for assignment in use.matches(fact, self._index, self._types):
-                        for instance in self._instantiate(use.rule, assignment):
-                            waiting.extend(instance.post)
+                add_to_index(self._index, fact, self._types)
+                for use in self._rules.uses.get(signature(fact, self._types), ()):
+                    for bound in use.matches(fact, self._index, self._types):
+                        whole = len(bound) == len(use.rule.types)
+                        for entities in [bound] if whole else self._complete(use.rule, bound):
+                            waiting += self._instantiate(use.rule, entities)
 
-    def _instantiate(self, rule: Pattern, assignment: dict[str, str]) -> Iterator[_Instance]:
-        free = [variable for variable in rule.types if variable not in assignment]
+    def _complete(self, rule: Pattern, bound: Binding) -> Iterator[Binding]:
+        """Every way to bind the variables that no condition mentions as well."""
+        free = [variable for variable in rule.types if variable not in bound]
         fitting = [
-            [entity for entity, kind in self._types.items() if kind in self._is_a[rule.types[variable]]]
+            [entity for entity, kind in self._types.items() if kind in self._rules.is_a[rule.types[variable]]]
             for variable in free
         ]
         for chosen in product(*fitting):
-            entities = {**assignment, **dict(zip(free, chosen, strict=True))}
-            key = (rule.name, tuple(entities[variable] for variable in rule.types))
-            if len(set(key[1])) == len(key[1]) and key not in self.instances:
-                instance = _Instance(
-                    rule, frozenset(fill(rule.needs, entities)), frozenset(fill(rule.gives, entities)), entities
-                )
-                self.instances[key] = instance
-                yield instance
+            entities = {**bound, **dict(zip(free, chosen, strict=True))}
+            if len(set(entities.values())) == len(entities):
+                yield entities
+
+    def _instantiate(self, rule: Pattern, entities: Binding) -> Sequence[Fact]:
+        """Note an instance of a rule; what it adds, if it was not noted before."""
+        key = (rule.name, *[entities[variable] for variable in rule.types])
+        if key in self.instances:
+            return ()
+        adds = fill(rule.adds, entities)
+        self.instances[key] = _Instance(rule, fill(rule.removes, entities), adds, entities)
+        return adds
 
 
 def _prepared(start: Iterable[Fact]) -> Iterator[Fact]:
@@ -164,9 +188,6 @@ def _fact(proposition: Any) -> Fact:
     return (proposition.name, *(variable.name for variable in proposition.arguments))
 
 
-def _said(instance: _Instance, names: dict[str, str], kb: Any) -> tuple[str, str]:
-    """What a player types, and what Inform calls it."""
-    shown = {variable: names.get(entity, entity) for variable, entity in instance.entities.items()}
-    template: str = kb.rules[instance.rule.name].command_template or kb.inform7_commands[instance.rule.name]
-    event: str = kb.inform7_events[instance.rule.name]
-    return template.format(**shown), event.format(**shown).lower()
+def _saying(rule: str, kb: Any) -> tuple[str, str]:
+    """What a player types to apply a rule, and what Inform calls it."""
+    return kb.rules[rule].command_template or kb.inform7_commands[rule], kb.inform7_events[rule]

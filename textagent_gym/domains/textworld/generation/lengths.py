@@ -11,12 +11,13 @@ Left out from the beginning are actions that only undo others (see `search`, 1):
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from textagent_gym.domains.textworld.generation.backchaining import Facts, Rules, Step
+from textagent_gym.domains.textworld.generation.backchaining import Facts, Step
+from textagent_gym.domains.textworld.generation.backward_rules import Rules
 from textagent_gym.domains.textworld.generation.patterns import Index, Pattern, add_to_index, fill, signature, uses_of
 from textagent_gym.domains.textworld.logic import Fact
 
@@ -87,22 +88,28 @@ class _Reach:
     Attributes:
         goals: facts that complete each quest.
         things: entities that goals mention, without rooms.
-        mask: facts that can become true.
-        index: the same facts, and those that never change.
-        adders: actions by each fact that they add.
         wanted: facts that lead to a goal.
+        index: facts that can become true, and those that never change.
+        mask: those of them that can change.
+        adders: actions by each fact that they add.
         here: actions that add one of those, by the room that they need the player to be in.
         shared: what all actions that add a fact need, and what they add, for facts that were asked for.
+        counts: numbers of actions that sets of facts take at least, for sets that were asked for.
+        least: numbers of actions that certainly lie between states and the goal, as earlier searches have shown.
+        most: numbers of actions in which the goal was reached from states.
     """
 
     goals: tuple[int, ...]
     things: frozenset[str]
-    mask: int
-    index: Index
-    adders: dict[int, tuple[Move, ...]]
     wanted: int
-    here: dict[int, tuple[Move, ...]]
-    shared: dict[int, tuple[int, int]]
+    index: Index
+    mask: int = 0
+    adders: dict[int, tuple[Move, ...]] = field(default_factory=dict)
+    here: dict[int, tuple[Move, ...]] = field(default_factory=dict)
+    shared: dict[int, tuple[int, int]] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+    least: dict[int, int] = field(default_factory=dict)
+    most: dict[int, int] = field(default_factory=dict)
 
 
 class Lengths:
@@ -124,7 +131,7 @@ class Lengths:
         Args:
             step: step back, all of whose parents were asked for before, or none.
             goals: facts that complete each quest.
-            length: number of actions.
+            length: number of actions of the steps so far, which are a solution.
         """
         reach = self._reached[step] = self._reach(step, goals)
         return self._search(reach, step.state, length)
@@ -139,11 +146,11 @@ class Lengths:
             things = frozenset(
                 entity for fact in self._facts.of(union) for entity in fact[1:] if types[entity] not in ("r", entity)
             )
-            known = _Reach(goals, things, 0, dict(self._facts.fixed), {}, union, {}, {})
+            known = _Reach(goals, things, union, self._facts.fixed)
         elif not step.state & ~known.mask:
             return known
         reach = _Reach(
-            goals, known.things, known.mask, dict(known.index), dict(known.adders), known.wanted, dict(known.here), {}
+            goals, known.things, known.wanted, dict(known.index), known.mask, dict(known.adders), dict(known.here)
         )
         self._grow(reach, self._facts.of(step.state & ~known.mask))
         return reach
@@ -155,7 +162,7 @@ class Lengths:
             if not bit & ~reach.mask:
                 continue
             reach.mask |= bit
-            add_to_index(reach.index, fact)
+            add_to_index(reach.index, fact, facts.types)
             for use in forward.uses.get(signature(fact, facts.types), ()):
                 for entities in use.matches(fact, reach.index, facts.types):
                     before, after = fill(use.rule.needs, entities), fill(use.rule.gives, entities)
@@ -179,31 +186,38 @@ class Lengths:
                 reach.wanted |= bit
 
     def _search(self, reach: _Reach, start: int, length: int) -> bool | None:
-        """A*, as in `search`, of solutions shorter than a length."""
-        goals, wanted, here = reach.goals, reach.wanted, reach.here
+        """A*, as in `search`, of solutions shorter than a length.
+
+        From one step back to the next, most states come again, so that what a search shows is noted for the next one.
+        """
+        goals, wanted, here, least, most = reach.goals, reach.wanted, reach.here, reach.least, reach.most
         everywhere = here.get(0, ())
         won = (1 << len(goals)) - 1
         start &= wanted
-        cost = {start: 0}
-        ahead = self._remaining(reach, start)
+        cost, came = {start: 0}, {start: start}
+        ahead = max(self._remaining(reach, start), least.get(start, 0))
         queue = [(ahead, 0, 0, start)] if ahead < length else []
         closed: set[int] = set()
         order = 0
         while queue:
-            state = heapq.heappop(queue)[3]
+            bound, _, _, state = heapq.heappop(queue)
             if state in closed:
                 continue
             closed.add(state)
-            if state & won == won:
+            total = cost[state] + (0 if state & won == won else most.get(state, length))
+            if total < length:
+                _note_least(least, cost, bound)
+                for reached_by in _way(came, state):
+                    most[reached_by] = min(most.get(reached_by, length), total - cost[reached_by])
                 return True
             if len(closed) > _STATES:
                 return None
             steps = cost[state] + 1
             reached = [
-                (state & ~move.removes | move.adds) & wanted | state & won
+                (state & ~removes | adds) & wanted | state & won
                 for moves in (here.get(state & self._rooms, ()), everywhere)
-                for move in moves
-                if state & move.needs == move.needs
+                for needs, removes, adds in moves
+                if state & needs == needs
             ]
             if state == start:  # A quest whose condition holds from the start is completed by any turn.
                 reached.append(state)
@@ -213,42 +227,66 @@ class Lengths:
                     if facts & goal == goal:
                         after |= 1 << number
                 if cost.get(after, steps + 1) > steps:
-                    cost[after] = steps
+                    cost[after], came[after] = steps, state
                     closed.discard(after)  # The heuristic is not consistent: a cheaper way may come late.
-                    ahead = self._remaining(reach, after)
+                    ahead = least.get(after, 0)
+                    if steps + ahead < length:
+                        ahead = max(self._remaining(reach, after), ahead)
                     if steps + ahead < length:
                         order += 1
                         heapq.heappush(queue, (steps + ahead, -steps, order, after))
+        _note_least(least, cost, length)
+        most[start] = length  # In that many actions, the steps so far are a solution.
         return False
 
     def _remaining(self, reach: _Reach, state: int) -> int:
         """Number of actions that are certainly still needed: see `search`."""
-        fresh = 0
+        landmarks = 0
         for number, goal in enumerate(reach.goals):
             if not state >> number & 1:
-                fresh |= goal & ~state
-        landmarks = fresh
+                landmarks |= goal
+        fresh = landmarks = landmarks & ~state
         while fresh:
             low = fresh & -fresh
-            new = self._shared(reach, low)[0] & ~state & ~landmarks
+            new = (reach.shared.get(low) or self._share(reach, low))[0] & ~state & ~landmarks
             landmarks |= new
             fresh = fresh ^ low | new
+        count = reach.counts.get(landmarks)
+        if count is None:
+            count = reach.counts[landmarks] = self._count(reach, landmarks)
+        return count
+
+    def _count(self, reach: _Reach, landmarks: int) -> int:
+        """Number of landmarks of which no action adds two."""
         count, covered = 0, 0
         for fact in _bits(landmarks):
             if not fact & covered:
                 count += 1
-                covered |= self._shared(reach, fact)[1]
+                covered |= reach.shared[fact][1]
         return count
 
-    def _shared(self, reach: _Reach, fact: int) -> tuple[int, int]:
-        known = reach.shared.get(fact)
-        if known is None:
-            needs, adds = -1, fact
-            for move in reach.adders.get(fact, ()):
-                needs &= move.needs
-                adds |= move.adds
-            known = reach.shared[fact] = (needs if needs >= 0 else 0), adds
+    def _share(self, reach: _Reach, fact: int) -> tuple[int, int]:
+        needs, adds = -1, fact
+        for move in reach.adders.get(fact, ()):
+            needs &= move.needs
+            adds |= move.adds
+        known = reach.shared[fact] = (needs if needs >= 0 else 0), adds
         return known
+
+
+def _way(came: dict[int, int], state: int) -> Iterator[int]:
+    """A state, and those on the way to it."""
+    yield state
+    while came[state] != state:
+        state = came[state]
+        yield state
+
+
+def _note_least(least: dict[int, int], cost: dict[int, int], length: int) -> None:
+    """Note that what lies near a start is far from the goal as well, if the start is `length` actions from it."""
+    for state, steps in cost.items():
+        if length - steps > least.get(state, 0):
+            least[state] = length - steps
 
 
 def _bits(mask: int) -> Iterable[int]:

@@ -14,7 +14,8 @@ from itertools import chain as joined
 from types import SimpleNamespace
 from typing import Any
 
-from textagent_gym.domains.textworld.generation.backchaining import Chainer, Facts, Step, rules_of
+from textagent_gym.domains.textworld.generation.backchaining import Chainer, Facts, Step
+from textagent_gym.domains.textworld.generation.backward_rules import rules_of
 from textagent_gym.domains.textworld.generation.grounding import ground
 from textagent_gym.domains.textworld.generation.lengths import Lengths
 from textagent_gym.domains.textworld.planner import Planner
