@@ -29,7 +29,7 @@ from rich.table import Table
 
 from textagent_gym.domains.textworld import store
 from textagent_gym.domains.textworld.commands import admissible_commands
-from textagent_gym.domains.textworld.engines.answers import play
+from textagent_gym.domains.textworld.engines import turns
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 
 SIZES = ((2, 3, 4), (4, 6, 8), (8, 12, 12), (12, 24, 12), (20, 40, 20))
@@ -135,7 +135,7 @@ def _replay_anew(env: Any, games: list[list[Walk]]) -> list[float]:
 
 
 def _forget_turns() -> None:
-    play.cache_clear()
+    turns.forget()
     admissible_commands.cache_clear()
 
 

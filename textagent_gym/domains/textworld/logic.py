@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any
 
 FORMAT = 2  # Of `to_dict`; raised whenever old entries could not be read any more.
@@ -117,6 +118,15 @@ class GameLogic:
                         break
         return state
 
+    def needed(self, event: str) -> int:
+        """The facts that `detect` looks at."""
+        return self._needed.get(event.lower(), 0)
+
+    def watched(self, changed: int) -> int:
+        """The facts that `end_turn` looks at after some have changed: what was not the case comes about by a change."""
+        watched = (facts for facts in self._watched if facts & changed or self._holds_at_start)
+        return reduce(or_, watched, 0)
+
     def won(self, state: int) -> bool:
         """The story has ended well."""
         return bool(self.required) and state & self.required == self.required and not self.lost(state)
@@ -167,6 +177,20 @@ class GameLogic:
         for action in self.actions:
             by_event[action.event].append(action)
         return {event: tuple(sorted(same, key=lambda a: -a.terms)) for event, same in by_event.items()}
+
+    @cached_property
+    def _needed(self) -> dict[str, int]:
+        return {event: reduce(or_, (a.needs for a in same), 0) for event, same in self._by_event.items()}
+
+    @cached_property
+    def _watched(self) -> tuple[int, ...]:
+        """Of each quest: its bit, and the facts that complete it or lose the game."""
+        return tuple(reduce(or_, (*wins, *fails), completed) for completed, wins, fails in self._tests)
+
+    @cached_property
+    def _holds_at_start(self) -> bool:
+        """Whether a quest is completed or lost without a change."""
+        return self.end_turn(self.start) != self.start
 
     def to_dict(self) -> dict[str, Any]:
         """The logic as JSON values; masks are written in base 16."""
