@@ -27,8 +27,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from textagent_gym.domains.textworld import store
-from textagent_gym.domains.textworld.commands import admissible_commands
+from textagent_gym.domains.textworld import commands, store
 from textagent_gym.domains.textworld.engines import turns
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 
@@ -136,7 +135,7 @@ def _replay_anew(env: Any, games: list[list[Walk]]) -> list[float]:
 
 def _forget_turns() -> None:
     turns.forget()
-    admissible_commands.cache_clear()
+    commands.forget()
 
 
 def _walks(env: Any, config: Config) -> tuple[list[list[Walk]], float]:

@@ -173,15 +173,11 @@ class TextWorldEnv(TextEnv[Task]):
             self._engine = ENGINES[name]()
 
     def _act(self, action: str) -> Outcome:
-        before = self._engine.state
-        reply = self._engine.step(playable(action), plain=self.observation_format == "plain")
-        return Outcome(
-            self._with_goal(reply.text),
-            0 if self._engine.state == before else self._reached(reply.actions),
-            valid=reply.actions > 0,
-            success=reply.won,
-            failure=reply.lost and not reply.won,
-        )
+        engine = self._engine
+        before = engine.state
+        text, actions, won, lost = engine.step(playable(action), plain=self.observation_format == "plain")
+        reached = 0 if engine.state == before else self._reached(actions)
+        return Outcome(self._with_goal(text), reached, actions > 0, won, lost and not won)
 
     def _with_goal(self, text: str) -> str:
         """A text with the goal told as much as was asked for."""
@@ -221,6 +217,10 @@ class TextWorldEnv(TextEnv[Task]):
         planner, _, state = self._known()
         plan = planner.plan(state)
         return None if plan is None else plan.commands
+
+    def _oracle_action(self) -> str | None:
+        planner, _, state = self._known()
+        return planner.next_command(state)
 
     def _distance(self) -> int | None:
         planner, _, state = self._known()

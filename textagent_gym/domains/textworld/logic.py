@@ -87,8 +87,12 @@ class GameLogic:
 
     def applicable(self, state: int) -> Iterator[Action]:
         """Every action that could be done now, in the fixed order of `actions`."""
-        here = self._by_room.get(state & self.rooms, ())
+        here = self.in_room(state & self.rooms)
         return (action for action in here if state & action.needs == action.needs)
+
+    def in_room(self, room: int) -> tuple[Action, ...]:
+        """Every action that can be done in the room where this fact says that the player is, in the order of `actions`."""
+        return self._by_room.get(room, ())
 
     def detect(self, state: int, event: str) -> Action | None:
         """The action that Inform reported, or `None` if it changes and means nothing to the game's logic."""

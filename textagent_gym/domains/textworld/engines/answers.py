@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -192,7 +191,7 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
             memory.blamed = 0
             # What is listed is as it is at the end of the turn only if nothing is done afterwards.
             is_last = heard.rest is None and not heard.command.several
-            events = carry_out(heard.command, heard.text, world, memory, page, outline if is_last else None)
+            events = carry_out(heard.command, heard.text, world, memory, page, outline=outline if is_last else None)
             turns += end_turn(world, page)
             actions += len(events)
             facts.follow(events)
@@ -260,10 +259,9 @@ def _outlined(text: str, outline: Outline | None) -> Text:
     if outline is None:
         return (text,)
     parts = _BLANKS.split(text)
-    blanks = (
-        part if at % 2 == 0 else outline.blanks[ord(part) - Outline.FIRST_LETTER] for at, part in enumerate(parts)
-    )
-    return tuple(part for part in blanks if part) or ("",)
+    texts, letters = parts[::2], parts[1::2]
+    blanks = [outline.blanks[ord(letter) - Outline.FIRST_LETTER] for letter in letters]
+    return tuple(part for pair in zip(texts, [*blanks, ""], strict=True) for part in pair if part)
 
 
 @lru_cache(maxsize=256)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from textagent_gym.domains.textworld.commands import UNKNOWN_VERB
 from textagent_gym.domains.textworld.engines.answers import SCORE, Situation, opening, told
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
 from textagent_gym.domains.textworld.engines.turns import play
-from textagent_gym.domains.textworld.inform import AGAIN, Fiction, last_words, split_words
+from textagent_gym.domains.textworld.inform import AGAIN, Fiction, last_words
 from textagent_gym.domains.textworld.store import StoredGame
 from textagent_gym.errors import GenerationError
 
-_AGAIN_LETTERS = frozenset(word[0] for word in AGAIN)
+_AGAIN = re.compile(rf'({"|".join(AGAIN)})(?![^ .,"])')  # As the first word of a line.
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Native(Engine):
 
     def step(self, command: str, *, plain: bool = False) -> Reply:
         """See `Engine`."""
-        if command[:1] in _AGAIN_LETTERS and split_words(command)[0] in AGAIN and not self._situation.lines:
+        if _AGAIN.match(command) and not self._situation.lines:
             command = self._typed or UNKNOWN_VERB
         answer, after = play(self._game, self._situation, command)
         before, self._turn = self._turn, self._turn + answer.turns

@@ -23,7 +23,7 @@ def look_around(world: World, memory: Memory, page: Page) -> None:
 
 
 def carry_out(
-    command: Command, text: str, world: World, memory: Memory, page: Page, outline: Outline | None = None
+    command: Command, text: str, world: World, memory: Memory, page: Page, *, outline: Outline | None = None
 ) -> list[str]:
     """Do what a command asks for.
 
