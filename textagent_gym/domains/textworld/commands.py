@@ -73,7 +73,7 @@ def admissible_commands(logic: GameLogic, state: int) -> tuple[str, ...]:
         logic: logic of the game.
         state: facts that hold.
     """
-    return () if logic.ended(state) else _choices(logic, state & logic.rooms).admissible(state)
+    return _choices(logic, state & logic.rooms).admissible(state)
 
 
 def listed_commands(logic: GameLogic, state: int) -> tuple[str, ...]:
@@ -110,22 +110,24 @@ class _Choices:
     """
 
     def __init__(self, logic: GameLogic, room: int) -> None:
+        self._logic = logic
         parts: dict[str, list[Action]] = defaultdict(list)
         for action in logic.in_room(room):
             parts[_thing(logic, action)].append(action)
         self._parts = [_Part(actions) for actions in parts.values()]
-        self._facts = reduce(or_, (part.facts for part in self._parts), 0)
+        self._facts = reduce(or_, (part.facts for part in self._parts), logic.required | logic.lost_bit)
         self._known: dict[int, tuple[str, ...]] = {}
 
     def admissible(self, state: int) -> tuple[str, ...]:
-        """The admissible commands, sorted."""
+        """The admissible commands, sorted; none once the game has ended."""
         facts = state & self._facts
         commands = self._known.get(facts)
         if commands is None:
             found: list[str] = []
-            for part in self._parts:
-                found += part.admissible(facts)
-            found.sort()
+            if not self._logic.ended(facts):
+                for part in self._parts:
+                    found += part.admissible(facts)
+            found.sort()  # Sorted lists one after the other: that is quick.
             commands = tuple(dict.fromkeys(found))
             _remember(self._known, facts, commands)
         return commands

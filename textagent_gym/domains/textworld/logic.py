@@ -91,7 +91,7 @@ class GameLogic:
         return (action for action in here if state & action.needs == action.needs)
 
     def in_room(self, room: int) -> tuple[Action, ...]:
-        """Every action that can be done in the room where this fact says that the player is, in the order of `actions`."""
+        """Every action that can be done where this fact says that the player is, in the order of `actions`."""
         return self._by_room.get(room, ())
 
     def detect(self, state: int, event: str) -> Action | None:

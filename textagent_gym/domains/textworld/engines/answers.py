@@ -98,8 +98,12 @@ _IT = -_MEMORY  # Where the memory begins, with what "it" stands for.
 SCORE, ENDING = -_MEMORY - 2, -_MEMORY - 1
 """Where a situation has the score, and how the game has ended."""
 
-Text = tuple[str | Blank, ...]
-"""A text, in which lists are left blank."""
+
+class Text(NamedTuple):
+    """A text, in which lists are left blank: a form to be filled in by `%`, where there are any."""
+
+    form: str
+    blanks: tuple[Blank, ...]
 
 
 class Answer(NamedTuple):
@@ -174,9 +178,9 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
     actions = turns = 0
     typed = ending = ""
     lines: tuple[str, ...] = (*situation.lines, line)
-    shown = world.score
-    if world.ending or not line:
-        page.complain(FINAL_ANSWER if world.ending else "I beg your pardon?\n")
+    shown, ended = world.score, world.ending
+    if ended or not line:
+        page.complain(FINAL_ANSWER if ended else "I beg your pardon?\n")
         lines = situation.lines
     else:
         while lines:
@@ -228,25 +232,23 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
 def lead_on(fiction: Fiction, situation: Situation, answer: Answer) -> Situation:
     """The situation after an answer."""
     places, facts, _ = situation
-    if answer.moves or answer.written or answer.last_in:
-        places = places.copy()
-        for entity, holder in answer.moves:
-            move(fiction, places, entity, holder)
-        for place, value in answer.written:
-            places[place] = value
-        if answer.last_in:
-            places[_IT] = last_thing(places[len(fiction.kinds) + answer.last_in]) or places[_IT]
+    places = places.copy()
+    for entity, holder in answer.moves:
+        move(fiction, places, entity, holder)
+    for place, value in answer.written:
+        places[place] = value
+    if answer.last_in:
+        places[_IT] = last_thing(places[len(fiction.kinds) + answer.last_in]) or places[_IT]
     return Situation(places, facts & answer.keeps | answer.adds, answer.lines)
 
 
 def told(fiction: Fiction, text: Text, situation: Situation) -> str:
     """A text with its lists, as they are in a situation."""
-    if len(text) == 1 and isinstance(text[0], str):
-        return text[0]
+    form, blanks = text
+    if not blanks:
+        return form
     places, size = situation.places, len(fiction.kinds)
-    return "".join(
-        [part if isinstance(part, str) else _listed(fiction, part, places[size + part.holder]) for part in text]
-    )
+    return form % tuple([_listed(fiction, blank, places[size + blank[0]]) for blank in blanks])
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -255,13 +257,12 @@ def _listed(fiction: Fiction, blank: Blank, things: tuple[int, ...]) -> str:
 
 
 def _outlined(text: str, outline: Outline | None) -> Text:
-    """A text, split where lists are left blank."""
-    if outline is None:
-        return (text,)
-    parts = _BLANKS.split(text)
-    texts, letters = parts[::2], parts[1::2]
-    blanks = [outline.blanks[ord(letter) - Outline.FIRST_LETTER] for letter in letters]
-    return tuple(part for pair in zip(texts, [*blanks, ""], strict=True) for part in pair if part)
+    """A text, in which lists are left blank where letters stand for them."""
+    if outline is None or not outline.blanks:
+        return Text(text, ())
+    texts, letters = (parts := _BLANKS.split(text))[::2], parts[1::2]
+    form = "%s".join([part.replace("%", "%%") for part in texts])
+    return Text(form, tuple(outline.blanks[ord(letter) - Outline.FIRST_LETTER] for letter in letters))
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from textagent_gym.domains.textworld.inform.fiction import DIRECTIONS, FIRST_DIRECTION, PLAYER, Fact, Fiction
 
@@ -75,7 +75,8 @@ class World:
     @property
     def completed(self) -> int:
         """Bits of the quests that are completed."""
-        return cast(int, self.look(_SIZES * self._size + COMPLETED))
+        value: int = self.look(_SIZES * self._size + COMPLETED)
+        return value
 
     @completed.setter
     def completed(self, value: int) -> None:
@@ -84,7 +85,8 @@ class World:
     @property
     def score(self) -> int:
         """Points."""
-        return cast(int, self.look(_SIZES * self._size + SCORE))
+        value: int = self.look(_SIZES * self._size + SCORE)
+        return value
 
     @score.setter
     def score(self, value: int) -> None:
@@ -93,7 +95,8 @@ class World:
     @property
     def ending(self) -> str:
         """Whether the game has ended: "won", "lost" or ""."""
-        return cast(str, self.look(_SIZES * self._size + ENDING))
+        value: str = self.look(_SIZES * self._size + ENDING)
+        return value
 
     @ending.setter
     def ending(self, value: str) -> None:
@@ -120,7 +123,8 @@ class World:
         """Number of things in, on or with an entity, or lying in a room: 0, 1, or 2 for several."""
         if holder in self._stirred:
             return _count(self.fiction, holder, self.contents[holder])
-        return cast(int, self.look(3 * self._size + holder))
+        value: int = self.look(3 * self._size + holder)
+        return value
 
     def is_full(self, holder: int, capacity: int) -> bool:
         """Whether an entity can hold no more things."""
@@ -220,7 +224,8 @@ class _Holders:
         world = self._world
         if entity not in world._moved:
             world.looked.add(entity)
-        return cast(int, world.places[entity])
+        value: int = world.places[entity]
+        return value
 
 
 class _Contents:
@@ -231,20 +236,25 @@ class _Contents:
         world = self._world
         place = world._size + holder
         world.looked.add(place)  # Also where the turn has moved things: what it finds then depends on what was there.
-        return cast(tuple[int, ...], world.places[place])
+        things: tuple[int, ...] = world.places[place]
+        return things
 
 
 def move(fiction: Fiction, places: list[Any], entity: int, holder: int) -> None:
     """Put an entity somewhere, before everything else that is there; see `World.move`."""
-    size = len(fiction.kinds)
+    kinds = fiction.kinds
+    size = len(kinds)
+    lies = entity != PLAYER and kinds[entity] not in FIXED
     before = places[entity]
+    places[entity] = holder
     if before != NOWHERE:
         left = places[size + before] = tuple([other for other in places[size + before] if other != entity])
-        places[3 * size + before] = _count(fiction, before, left)
-    places[entity] = holder
+        if lies or kinds[before] != "room":
+            places[3 * size + before] = _count(fiction, before, left)
     if holder != NOWHERE:
         there = places[size + holder] = (entity, *places[size + holder])
-        places[3 * size + holder] = _count(fiction, holder, there)
+        if lies or kinds[holder] != "room":
+            places[3 * size + holder] = _count(fiction, holder, there)
 
 
 def lying(fiction: Fiction, things: Sequence[int]) -> list[int]:
@@ -254,7 +264,10 @@ def lying(fiction: Fiction, things: Sequence[int]) -> list[int]:
 
 def last_thing(things: Sequence[int]) -> int:
     """The last of things that is not the player; 0 where there is none."""
-    return next((thing for thing in reversed(things) if thing != PLAYER), 0)
+    for thing in reversed(things):
+        if thing != PLAYER:
+            return thing
+    return 0
 
 
 def _count(fiction: Fiction, holder: int, things: tuple[int, ...]) -> int:
