@@ -119,6 +119,26 @@ def test_names_that_hide_one_another_are_left_to_the_parser(
         is_plain(world, line)
 
 
+def test_names_with_of_and_numbers_in_them_are_plain(game: StoredGame, cooking: StoredGame) -> None:
+    names = [
+        "loaf of bread",
+        "quote of the day calendar",
+        "type 8 passkey",
+        "bread",
+        "calendar",
+        "type 2 box",
+        "day box",
+    ]
+    plain = 0
+    for seed in range(30):
+        rng = random.Random(seed)
+        fiction = (cooking if seed % 2 else game).fiction
+        assert fiction is not None
+        world = scattered(renamed(fiction, names, rng), rng)
+        plain += sum(is_plain(world, form.format(*rng.choices(names, k=form.count("{")))) for form in FORMS * 20)
+    assert plain > 100
+
+
 def renamed(fiction: Fiction, names: list[str], rng: random.Random) -> Fiction:
     """A game whose things have other names, and may be called by any word of them."""
     entities = []

@@ -52,7 +52,8 @@ _COOKING_WITH_TWO = {
     "chop": ("with", "chopping"),
 }  # fmt: skip
 
-_COUNTING = frozenset((*NUMBERS, "of"))  # Words that tell how many are meant.
+# Words that mean something of their own where a name begins, and nothing after that: how many, of which.
+_FIRST = frozenset((*NUMBERS, *DESCRIPTORS, *OTHER, "of"))
 
 _REMEMBERED = 65_536  # Lines of all games together, of less than half a KB each.
 
@@ -195,8 +196,7 @@ def _plain_names(fiction: Fiction) -> dict[str, int]:
     for entity in range(FIRST_ENTITY, len(fiction.kinds)):
         name = fiction.names[entity]
         words = dictionary_words(name) if fiction.kinds[entity] != "room" else []
-        # A number, or "of" after one, means something else only where a name begins.
-        if words and words[0] not in _COUNTING and not words[0].isdecimal() and special.isdisjoint(words):
+        if words and words[0] not in _FIRST and not words[0].isdecimal() and special.isdisjoint(words):
             names[name.lower()] = entity
     return names
 
@@ -205,6 +205,5 @@ def _plain_names(fiction: Fiction) -> dict[str, int]:
 def _special_words(cooking: bool) -> frozenset[str]:
     """Words that have a meaning of their own in a command."""
     return frozenset().union(
-        grammar(cooking).prepositions, ALL, CONNECTIVES, DESCRIPTORS, OTHER, ME, PRONOUNS, AGAIN, COOKED, CUT,
-        (THEN, '"'),
+        grammar(cooking).prepositions - {"of"}, ALL, CONNECTIVES, ME, PRONOUNS, AGAIN, COOKED, CUT, (THEN, '"')
     )  # fmt: skip
