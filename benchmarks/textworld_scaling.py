@@ -6,8 +6,9 @@ Both sides play the same games by the same commands: groups of random admissible
 step is timed by itself, by the clock and without resets, and of several times that it is played the shortest counts, so
 that a busy machine matters little. A group is played in games that nobody has played before; then once more, so that
 every turn is known; then after everything is forgotten and other episodes of the same games have been played, where
-only those turns count that nobody has played yet: the same command in the same situation. TextWorldExpress (its own text and maps, so an
-anchor for speed only) is measured by the median of its steps, where `pip install textworld-express` and Java are there.
+only those turns count that nobody has played yet: the same command in the same situation. TextWorldExpress (its own
+text and maps, so an anchor for speed only) is measured by the median of its steps, where
+`pip install textworld-express` and Java are there.
 """
 
 from __future__ import annotations

@@ -75,8 +75,9 @@ class StepInfo(TypedDict):
     state_key: NotRequired[str]
 
 
-class Outcome(NamedTuple):
-    """What a world answers to one action. A tuple, like an `_Episode`: one is made every turn, and tuples are quick.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a world answers to one action.
 
     Attributes:
         observation: the text that the agent reads.
