@@ -5,8 +5,10 @@
 Both sides play the same games by the same commands: groups of random admissible walks, as a trainer plays them. Each
 step is timed by itself, by the clock and without resets, and of several times that it is played the shortest counts, so
 that a busy machine matters little. A group is played in games that nobody has played before; then once more, so that
-every turn is known; then with every turn forgotten before it is played. TextWorldExpress (its own text and maps, so an
-anchor for speed only) is measured by the median of its steps, where `pip install textworld-express` and Java are there.
+every turn is known; then after everything is forgotten and other episodes of the same games have been played, where
+only those turns count that nobody has played yet: the same command in the same situation. TextWorldExpress (its own
+text and maps, so an anchor for speed only) is measured by the median of its steps, where
+`pip install textworld-express` and Java are there.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import compress, product
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -27,9 +29,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from textagent_gym.domains.textworld import store
-from textagent_gym.domains.textworld.commands import admissible_commands
-from textagent_gym.domains.textworld.engines.answers import play
+from textagent_gym.domains.textworld import commands, store
+from textagent_gym.domains.textworld.engines import turns
 from textagent_gym.domains.textworld.specs import Spec, make_spec
 
 SIZES = ((2, 3, 4), (4, 6, 8), (8, 12, 12), (12, 24, 12), (20, 40, 20))
@@ -59,6 +60,8 @@ class Config:
     """Number of games of each size."""
     group: int = 8
     """Number of episodes in each game."""
+    others: int = 8
+    """Number of other episodes in each game that are played before its turns are measured as new ones."""
     turns: int = 40
     """Most turns of an episode."""
     upstream_episodes: int = 2
@@ -79,7 +82,7 @@ class Costs:
         admissible: mean number of admissible actions.
         known: step that was played before.
         group: step of a group in a game that nobody has played.
-        new: step that nobody has played.
+        new: step that nobody has played, in a game of which other episodes were played.
         upstream: step of plain TextWorld.
         snapshot: snapshot and going back to it.
     """
@@ -106,10 +109,10 @@ def measure(size: tuple[int, int, int], information: str, config: Config) -> Cos
         num_tasks=config.games,
         split="test",
     ).unwrapped
-    walks, listed = _walks(env, config)
+    others, walks, are_new, listed = _walks(env, config)
     group = _shortest(lambda: _replay_anew(env, walks))
     known = _shortest(lambda: _replay(env, walks))
-    new = _shortest(lambda: _replay(env, walks, before_step=_forget_turns))
+    new = _shortest(lambda: list(compress(_replay_after(env, others, walks), are_new)))
     snapshot = _shortest(lambda: [_seconds(lambda: env.restore(env.snapshot())) for _ in range(100)])
     env.close()
     upstream = _upstream(make_spec("custom", **options), walks, information, config)
@@ -129,41 +132,62 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 def _replay_anew(env: Any, games: list[list[Walk]]) -> list[float]:
     """Seconds of each step of walks through games of which nothing is known, not even to the planner."""
-    store.forget()
-    _forget_turns()
+    _forget()
     return _replay(env, games)
 
 
-def _forget_turns() -> None:
-    play.cache_clear()
-    admissible_commands.cache_clear()
+def _replay_after(env: Any, others: list[list[Walk]], games: list[list[Walk]]) -> list[float]:
+    """Seconds of each step of walks through games of which nothing is known but other walks."""
+    _forget()
+    _replay(env, others)
+    return _replay(env, games)
 
 
-def _walks(env: Any, config: Config) -> tuple[list[list[Walk]], float]:
-    """Random walks through each game, and the mean number of admissible actions."""
-    rng, listed, games = random.Random(0), 0, []
+def _forget() -> None:
+    store.forget()
+    turns.forget()
+    commands.forget()
+
+
+def _walks(env: Any, config: Config) -> tuple[list[list[Walk]], list[list[Walk]], list[bool], float]:
+    """Random walks through each game.
+
+    Returns:
+        other walks; the walks that are measured; of each of their steps, whether it is played there for the first time;
+        and the mean number of admissible actions.
+    """
+    rng = random.Random(0)
+    others: list[list[Walk]] = []
+    games: list[list[Walk]] = []
+    are_new: list[bool] = []
+    listed: list[int] = []
     for index in range(config.games):
-        games.append([])
-        for _ in range(config.group):
+        walks, played = [], set()
+        for episode in range(config.others + config.group):
             _, info = env.reset(options={"task_index": index})
             walk: Walk = []
             over = False
             while not over and len(walk) < config.turns:
-                listed += len(info["admissible_actions"])
-                walk.append(rng.choice(info["admissible_actions"]))
-                *_, over, _, info = env.step(walk[-1])
-            games[-1].append(walk)
-    return games, listed / sum(len(walk) for walks in games for walk in walks)
+                command = rng.choice(info["admissible_actions"])
+                if episode >= config.others:
+                    listed.append(len(info["admissible_actions"]))
+                    are_new.append((env.state_key(), command) not in played)
+                played.add((env.state_key(), command))
+                walk.append(command)
+                *_, over, _, info = env.step(command)
+            walks.append(walk)
+        others.append(walks[: config.others])
+        games.append(walks[config.others :])
+    return others, games, are_new, fmean(listed)
 
 
-def _replay(env: Any, games: list[list[Walk]], *, before_step: Callable[[], None] = lambda: None) -> list[float]:
+def _replay(env: Any, games: list[list[Walk]]) -> list[float]:
     """Seconds of each step of walks."""
     used = []
     for index, walks in enumerate(games):
         for walk in walks:
             env.reset(options={"task_index": index})
             for action in walk:
-                before_step()
                 used.append(_seconds(partial(env.step, action)))
     return used
 

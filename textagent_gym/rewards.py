@@ -6,6 +6,7 @@ density.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -60,7 +61,8 @@ class MilestoneSchedule:
         if success:
             return 1.0
         # The last milestone is success itself: counting it without success would pay for an unsolved task.
-        return sum(1 for milestone in self.paying[:-1] if milestone <= reached) / len(self.paying)
+        paying = self.paying
+        return bisect_right(paying, reached, hi=len(paying) - 1) / len(paying)
 
 
 _MOST_WITHOUT_SUCCESS = 0.999  # What a score can earn of 1.0; a solved episode returns more, whatever the score was.

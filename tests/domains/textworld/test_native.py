@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,9 +21,9 @@ from hypothesis import strategies as st
 from benchmarks.textworld_native import compare
 from tests.domains.textworld.kinds import KINDS, UpstreamGame
 from textagent_gym.domains.textworld import generation, store
-from textagent_gym.domains.textworld.commands import playable
-from textagent_gym.domains.textworld.engines import Native, ZMachine
-from textagent_gym.domains.textworld.engines.answers import play
+from textagent_gym.domains.textworld.commands import admissible_commands, playable
+from textagent_gym.domains.textworld.engines import Native, ZMachine, turns
+from textagent_gym.domains.textworld.engines.answers import Answer, Grounds, Situation, lead_on, opening, told, work_out
 from textagent_gym.domains.textworld.inform import Fiction, Memory, Page
 from textagent_gym.domains.textworld.inform.templates import read_template
 from textagent_gym.domains.textworld.inform.turn import Turn
@@ -90,12 +91,11 @@ def test_lines_are_read_as_in_the_compiled_game(games: OpenGame, spec: Spec, lin
 def test_an_empty_list_has_the_verb_of_the_list_before() -> None:
     listing = read_template("[is-are a list of things in the 15]")
     fiction = SimpleNamespace(kinds=("",) * 18, names=("", *("thing",) * 17), cooking=False)
-    world: Any = SimpleNamespace(fiction=fiction, contents={15: (1, 2)})
+    world: Any = SimpleNamespace(fiction=fiction, contents={15: ()}, count=lambda holder: 0)
     turn = Turn(world, Memory(), Page(), {})
-    assert turn.is_or_are((1, 2)) == "are"
-    world.contents[15] = ()
+    assert turn.is_or_are(2) == "are"
     assert turn.print_template(listing, 15) == "are nothing"
-    assert turn.is_or_are((1,)) == "is"
+    assert turn.is_or_are(1) == "is"
     assert turn.print_template(listing, 15) == "is nothing"
 
 
@@ -196,19 +196,70 @@ def test_an_exported_game_is_played_with_the_base_install_and_by_textworld(cache
         load_file(story)
 
 
-def test_a_turn_is_worked_out_once_and_only_the_number_of_the_turn_differs(games: OpenGame) -> None:
+@pytest.fixture
+def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines whose turns are worked out, of all that are played."""
+    lines: list[str] = []
+
+    def noting(game: StoredGame, situation: Situation, line: str) -> tuple[Answer, Grounds]:
+        lines.append(line)
+        return work_out(game, situation, line)
+
+    monkeypatch.setattr(turns, "work_out", noting)
+    turns.forget()
+    return lines
+
+
+def test_a_turn_is_worked_out_once_and_only_the_number_of_the_turn_differs(
+    games: OpenGame, worked_out: list[str]
+) -> None:
     game = games(KINDS[1])
     engines = [Native(), Native()]
     for engine in engines:
         engine.start(game)
-    play.cache_clear()
     texts = [engines[0].step("look").text for _ in range(3)]
-    assert play.cache_info().misses <= 2
-    before = play.cache_info().misses
+    assert worked_out == ["look"]
     assert [engines[1].step("look").text for _ in range(3)] == texts
-    assert play.cache_info().misses == before
+    assert worked_out == ["look"]
     assert [text.rpartition("/")[2] for text in texts] == ["2", "3", "4"]
     assert len({text.rpartition("/")[0] for text in texts}) == 1
+
+
+def test_turns_that_differ_in_what_they_list_alone_are_worked_out_once(games: OpenGame, worked_out: list[str]) -> None:
+    game = games(KINDS[1])
+    assert game.logic is not None
+    assert game.fiction is not None
+    engine, rng, told_as = Native(), random.Random(0), set()
+    engine.start(game)
+    for _ in range(200):
+        assert engine.state is not None
+        listed = admissible_commands(game.logic, engine.state)
+        engine.step(rng.choice([line for line in listed if line.startswith(("take ", "drop ", "go ", "open "))]))
+        told_as.add(engine.step("inventory", plain=True).text)
+    rooms = sum(kind == "room" for kind in game.fiction.kinds)
+    assert worked_out.count("inventory") <= 3 * rooms < len(told_as)  # Nothing, one thing, or several, in each room.
+
+
+@pytest.mark.parametrize("spec", KINDS, ids=lambda spec: spec.slug)
+def test_a_remembered_turn_is_the_one_that_would_be_worked_out(games: OpenGame, spec: Spec) -> None:
+    game, rng = games(spec), random.Random(0)
+    assert game.fiction is not None
+    assert game.logic is not None
+    turns.forget()
+    everything = sorted({playable(action.command) for action in game.logic.actions})
+    for _ in range(6):
+        situation = opening(game)[1]
+        for _ in range(60):
+            line = rng.choice([*admissible_commands(game.logic, situation.facts), rng.choice(everything), "take all"])
+            anew, _ = work_out(game, situation, line)
+            answer, after = turns.play(game, situation, line)
+            assert after == lead_on(game.fiction, situation, anew)
+            assert told(game.fiction, answer.printed, after) == told(game.fiction, anew.printed, after)
+            assert told(game.fiction, answer.plain, after) == told(game.fiction, anew.plain, after)
+            assert answer[2:7] == anew[2:7]
+            situation = after
+            if answer.ending:
+                break
 
 
 def test_an_environment_pickles_in_the_middle_of_an_episode(cache: Path) -> None:

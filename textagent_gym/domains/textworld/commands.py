@@ -8,9 +8,11 @@ is sent what `playable` returns.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections import defaultdict
+from functools import lru_cache, reduce
+from operator import or_
 
-from textagent_gym.domains.textworld.logic import GameLogic
+from textagent_gym.domains.textworld.logic import Action, GameLogic
 
 UNKNOWN_VERB = "xyzzy"
 """A command that every game refuses, by saying that it does not recognise the verb."""
@@ -29,7 +31,9 @@ _PROGRAM_VERBS = frozenset(
         *("normal", "superbrief", "short", "restrict", "print_state", "enable", "disable"),
     )
 )
-_REMEMBERED = 8_192  # Commands, and states of games, whose answers are kept: a few MB.
+_REMEMBERED = 8_192  # Commands, and rooms of all games together, of which something is kept.
+_LISTS = 512  # Lists of commands in a room, or about a thing in it, that are kept, of less than half a KB each.
+_PLACES = frozenset(("at", "in", "on"))  # Facts that say where a thing is.
 _WORD_LENGTH = 9  # The Z-machine's dictionary compares no more characters of a word.
 _PROGRAM_WORD_STEMS = frozenset(word[:_WORD_LENGTH] for word in _PROGRAM_WORDS)
 _PROGRAM_VERB_STEMS = frozenset(word[:_WORD_LENGTH] for word in _PROGRAM_VERBS)
@@ -62,7 +66,6 @@ def _playable(command: str) -> str:
     return UNKNOWN_VERB if any(verb in _PROGRAM_VERB_STEMS for verb in verbs) else text
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def admissible_commands(logic: GameLogic, state: int) -> tuple[str, ...]:
     """What a player could type now so that something is done or told, sorted; empty once the game has ended.
 
@@ -70,9 +73,7 @@ def admissible_commands(logic: GameLogic, state: int) -> tuple[str, ...]:
         logic: logic of the game.
         state: facts that hold.
     """
-    if logic.ended(state):
-        return ()
-    return tuple(sorted({action.command for action in logic.applicable(state) if state & action.also == action.also}))
+    return _choices(logic, state & logic.rooms).admissible(state)
 
 
 def listed_commands(logic: GameLogic, state: int) -> tuple[str, ...]:
@@ -85,3 +86,88 @@ def listed_commands(logic: GameLogic, state: int) -> tuple[str, ...]:
     if logic.ended(state):
         return ()
     return tuple(sorted({action.command for action in logic.applicable(state)}))
+
+
+def forget() -> None:
+    """Forget which commands are admissible where."""
+    _choices.cache_clear()
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _choices(logic: GameLogic, room: int) -> _Choices:
+    return _Choices(logic, room)
+
+
+class _Choices:
+    """The commands that can be admissible in a room, in parts.
+
+    Each part is about one thing, and depends on few facts: where the thing is, and what is open. So the list of a state
+    that nobody has met is put together from lists that are known.
+
+    Args:
+        logic: logic of the game.
+        room: the fact that says that the player is there.
+    """
+
+    def __init__(self, logic: GameLogic, room: int) -> None:
+        self._logic = logic
+        parts: dict[str, list[Action]] = defaultdict(list)
+        for action in logic.in_room(room):
+            parts[_thing(logic, action)].append(action)
+        self._parts = [_Part(actions) for actions in parts.values()]
+        self._facts = reduce(or_, (part.facts for part in self._parts), logic.required | logic.lost_bit)
+        self._known: dict[int, tuple[str, ...]] = {}
+
+    def admissible(self, state: int) -> tuple[str, ...]:
+        """The admissible commands, sorted; none once the game has ended."""
+        facts = state & self._facts
+        commands = self._known.get(facts)
+        if commands is None:
+            found: list[str] = []
+            if not self._logic.ended(facts):
+                for part in self._parts:
+                    found += part.admissible(facts)
+            found.sort()  # Sorted lists one after the other: that is quick.
+            commands = tuple(dict.fromkeys(found))
+            _remember(self._known, facts, commands)
+        return commands
+
+
+class _Part:
+    """The commands about one thing in a room.
+
+    Attributes:
+        facts: facts that they depend on.
+    """
+
+    __slots__ = ("_actions", "_known", "facts")
+
+    def __init__(self, actions: list[Action]) -> None:
+        self._actions = [(action.needs | action.also, action.command) for action in actions]
+        self._known: dict[int, tuple[str, ...]] = {}
+        self.facts = reduce(or_, (needs for needs, _ in self._actions), 0)
+
+    def admissible(self, state: int) -> tuple[str, ...]:
+        facts = state & self.facts
+        commands = self._known.get(facts)
+        if commands is None:
+            commands = tuple(sorted([command for needs, command in self._actions if facts & needs == needs]))
+            _remember(self._known, facts, commands)
+        return commands
+
+
+def _thing(logic: GameLogic, action: Action) -> str:
+    """What is carried, lies somewhere or is taken in an action; "" for none."""
+    needs = action.needs & ~logic.rooms
+    while needs:
+        fact = logic.facts[(needs & -needs).bit_length() - 1]
+        if fact[0] in _PLACES:
+            return fact[1]
+        needs &= needs - 1
+    return ""
+
+
+def _remember(known: dict[int, tuple[str, ...]], facts: int, commands: tuple[str, ...]) -> None:
+    if len(known) >= _LISTS:
+        known.clear()
+    known[facts] = commands

@@ -13,7 +13,7 @@ from textagent_gym.domains.textworld.engines import ENGINES, Engine
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.milestones import MilestoneSearch
 from textagent_gym.domains.textworld.planner import Planner
-from textagent_gym.domains.textworld.prose import plain, plain_opening, reword_goal
+from textagent_gym.domains.textworld.prose import plain_opening, reword_goal
 from textagent_gym.domains.textworld.specs import SPECS, FilesSpec, TellingOptions, TextWorldOptions, make_spec
 from textagent_gym.domains.textworld.store import StoredGame
 from textagent_gym.domains.textworld.tasks import FileTasks, TextWorldTasks
@@ -152,7 +152,8 @@ class TextWorldEnv(TextEnv[Task]):
         self._choose_engine()
         planner = self._game.planner
         self._milestones = None if planner is None else MilestoneSearch(planner, task.milestones)
-        return self._told(self._engine.start(self._game), opening=True)
+        printed = self._engine.start(self._game)
+        return self._with_goal(plain_opening(printed) if self.observation_format == "plain" else printed)
 
     def _choose_engine(self) -> None:
         """Let a game be played by the engine that was asked for, or as compiled where only that is possible."""
@@ -172,22 +173,14 @@ class TextWorldEnv(TextEnv[Task]):
             self._engine = ENGINES[name]()
 
     def _act(self, action: str) -> Outcome:
-        before = self._engine.state
-        reply = self._engine.step(playable(action))
-        return Outcome(
-            self._told(reply.text),
-            0 if self._engine.state == before else self._reached(reply.actions),
-            valid=reply.actions > 0,
-            success=reply.won,
-            failure=reply.lost and not reply.won,
-        )
+        engine = self._engine
+        before = engine.state
+        text, actions, won, lost = engine.step(playable(action), plain=self.observation_format == "plain")
+        reached = 0 if engine.state == before else self._reached(actions)
+        return Outcome(self._with_goal(text), reached, actions > 0, won, lost and not won)
 
-    def _told(self, printed: str, *, opening: bool = False) -> str:
-        """What the agent reads of what the game prints, with the goal told as much as was asked for."""
-        if self.observation_format == "upstream":
-            text = printed
-        else:
-            text = plain_opening(printed) if opening else plain(printed)
+    def _with_goal(self, text: str) -> str:
+        """A text with the goal told as much as was asked for."""
         objective = self._game.objective
         if self.goal == "detailed" or not objective:
             return text
@@ -224,6 +217,10 @@ class TextWorldEnv(TextEnv[Task]):
         planner, _, state = self._known()
         plan = planner.plan(state)
         return None if plan is None else plan.commands
+
+    def _oracle_action(self) -> str | None:
+        planner, _, state = self._known()
+        return planner.next_command(state)
 
     def _distance(self) -> int | None:
         planner, _, state = self._known()

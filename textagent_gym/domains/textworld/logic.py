@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any
 
 FORMAT = 2  # Of `to_dict`; raised whenever old entries could not be read any more.
@@ -101,8 +102,12 @@ class GameLogic:
 
     def applicable(self, state: int) -> Iterator[Action]:
         """Every action that could be done now, in the fixed order of `actions`."""
-        here = self._by_room.get(state & self.rooms, ())
+        here = self.in_room(state & self.rooms)
         return (action for action in here if state & action.needs == action.needs)
+
+    def in_room(self, room: int) -> tuple[Action, ...]:
+        """Every action that can be done where this fact says that the player is, in the order of `actions`."""
+        return self._by_room.get(room, ())
 
     def detect(self, state: int, event: str) -> Action | None:
         """The action that Inform reported, or `None` if it changes and means nothing to the game's logic."""
@@ -131,6 +136,15 @@ class GameLogic:
                         state |= completed
                         break
         return state
+
+    def needed(self, event: str) -> int:
+        """The facts that `detect` looks at."""
+        return self._needed.get(event.lower(), 0)
+
+    def watched(self, changed: int) -> int:
+        """The facts that `end_turn` looks at after some have changed: what was not the case comes about by a change."""
+        watched = (facts for facts in self._watched if facts & changed or self._holds_at_start)
+        return reduce(or_, watched, 0)
 
     def won(self, state: int) -> bool:
         """The story has ended well."""
@@ -181,6 +195,20 @@ class GameLogic:
         for action in self.actions:
             by_event[action.event].append(action)
         return {event: tuple(sorted(same, key=lambda a: -a.terms)) for event, same in by_event.items()}
+
+    @cached_property
+    def _needed(self) -> dict[str, int]:
+        return {event: reduce(or_, (a.needs for a in same), 0) for event, same in self._by_event.items()}
+
+    @cached_property
+    def _watched(self) -> tuple[int, ...]:
+        """Of each quest: its bit, and the facts that complete it or lose the game."""
+        return tuple(reduce(or_, (*wins, *fails), completed) for completed, wins, fails in self._tests)
+
+    @cached_property
+    def _holds_at_start(self) -> bool:
+        """Whether a quest is completed or lost without a change."""
+        return self.end_turn(self.start) != self.start
 
     def to_dict(self) -> dict[str, Any]:
         """The logic as JSON values; masks are written in base 16."""

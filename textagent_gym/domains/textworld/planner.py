@@ -142,6 +142,15 @@ class Planner:
             self._plans[key] = plan
         return plan
 
+    def next_command(self, state: int) -> str | None:
+        """First command of `plan`; `None` where the game is won or winning is impossible.
+
+        Raises:
+            PlanningBudgetError: no way was found within the budget.
+        """
+        action = self._lookup(state)[0]
+        return None if action is None else action.command
+
     def solve_initial(self) -> Solution | None:
         """A shortest way to win the game from its beginning; see `solve`."""
         return self.solve(self.logic.initial)

@@ -1,37 +1,49 @@
-"""What a game says to a line, worked out once.
+"""What a game says to a line, and where that leads.
 
-A game's answer follows from the game, the situation and the line, so each one is worked out once and remembered for
-everybody who plays the game in this process:
+    opening    game                       -> Answer, Situation
+    work_out   game, situation, line      -> Answer, and what it depends on
+    lead_on    game, situation, answer    -> Situation
 
-    opening   game                      -> Answer
-    play      game, situation, line     -> Answer, which leads to another situation
+An answer does not depend on all of the situation, and is told in a way that depends on as little of it as possible:
+what is listed in it is left blank, and where it leads to is told as changes. So whatever agrees with the situation in
+the places that were looked at has the same answer; `turns` remembers answers by these places.
 
 The number of the turn is no part of a situation: it is only printed, by whoever counts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from textagent_gym.domains.textworld.inform import (
     FINAL_ANSWER,
+    Blank,
+    Fiction,
     Kept,
     Memory,
-    Moment,
+    Outline,
     Page,
     World,
     beginning,
     carry_out,
     end_turn,
+    last_thing,
+    last_words,
+    listed_by_name,
     look_around,
+    move,
     understand,
 )
-from textagent_gym.domains.textworld.logic import GameLogic
+from textagent_gym.domains.textworld.logic import Action, GameLogic
+from textagent_gym.domains.textworld.prose import plain
 from textagent_gym.domains.textworld.store import StoredGame
 
-_REMEMBERED = 8_192  # Turns of all games together, of 1 to 4 KB each.
+_REMEMBERED = 8_192  # First texts of games, and lists of things, that are kept.
 _SCREEN = 128  # Columns of the screen that TextWorld's interpreter has.
+_BLANKS = re.compile(f"([{chr(Outline.FIRST_LETTER)}-{chr(0xFFFFD)}])")
 
 _BANNER = r"""
                     ________  ________  __    __  ________        
@@ -55,52 +67,89 @@ _BANNER = r"""
 """  # noqa: W291
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """All that decides how a game answers.
 
     Attributes:
-        world: state of the world.
+        places: places of the world (see `World`), then what the parser remembers (see `Memory`); never changed.
         facts: facts that hold, as the game's logic counts them.
-        memory: what the parser remembers, as `Memory.kept`.
         lines: lines typed since a question was asked.
     """
 
-    world: Moment
+    places: list[Any]
     facts: int
-    memory: Kept
     lines: tuple[str, ...]
 
-    def __hash__(self) -> int:
-        return hash((self.facts, self.memory))
+    @property
+    def memory(self) -> Kept:
+        """What the parser remembers."""
+        it, understood, blamed, listed_many, cut_at = self.places[-_MEMORY:]
+        return it, understood, blamed, listed_many, cut_at
+
+    def contents(self, game: StoredGame) -> tuple[tuple[int, ...], ...]:
+        """The things in every place, in order."""
+        assert game.fiction is not None
+        size = len(game.fiction.kinds)
+        return tuple(self.places[size : 2 * size])
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a game says to a line.
+_MEMORY = len(Memory().values)
+_IT = -_MEMORY  # Where the memory begins, with what "it" stands for.
+SCORE, ENDING = -_MEMORY - 2, -_MEMORY - 1
+"""Where a situation has the score, and how the game has ended."""
+
+
+class Text(NamedTuple):
+    """A text, in which lists are left blank: a form to be filled in by `%`, where there are any."""
+
+    form: str
+    blanks: tuple[Blank, ...]
+
+
+class Answer(NamedTuple):
+    """What a game says to a line, and what changes.
 
     Attributes:
-        text: text, without `last_words` and the line at the edge of the screen.
-        status: that line, without the number of the turn.
+        printed: text, without the number of the turn at its end; where the game ends, only up to `last_words`.
+        plain: text as a person reads it.
+        status: line at the edge of the screen, where the game ends; else it stands in `printed`.
         actions: number of actions that succeeded.
         turns: number of turns that count; a line may hold several commands.
         ending: "won" or "lost" if the game has ended with this turn, otherwise "".
         typed: line that "again" repeats from now on; "" if it is still the one before.
-        after: situation that it leads to.
+        moves: things that are moved, and where to, in order.
+        written: values of other places.
+        last_in: room whose last thing "it" stands for; or 0.
+        keeps: facts that stay as they are.
+        adds: facts that begin to hold.
+        lines: lines that wait for more, as in `Situation`.
     """
 
-    text: str
+    printed: Text
+    plain: Text
     status: str
     actions: int
     turns: int
     ending: str
     typed: str
-    after: Situation
+    moves: tuple[tuple[int, int], ...]
+    written: tuple[tuple[int, Any], ...]
+    last_in: int
+    keeps: int
+    adds: int
+    lines: tuple[str, ...]
+
+
+class Grounds(NamedTuple):
+    """What an answer depends on, apart from the line: places of the situation, and facts."""
+
+    places: frozenset[int]
+    facts: int
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def opening(game: StoredGame) -> Answer:
-    """What a game says before anybody has typed a command."""
+def opening(game: StoredGame) -> tuple[str, Situation]:
+    """What a game says before anybody has typed a command, without the number of the turn; and the first situation."""
     assert game.fiction is not None
     assert game.logic is not None
     world, memory, page = World(game.fiction, beginning(game.fiction)), Memory(), Page()
@@ -109,12 +158,10 @@ def opening(game: StoredGame) -> Answer:
     page.put("\n")
     look_around(world, memory, page)
     page.prompt()
-    situation = Situation(world.moment, game.logic.initial, memory.kept, ())
-    return Answer(page.text, _status(world, world.score), 0, turns=0, ending="", typed="", after=situation)
+    return page.text + _status(world, world.score), Situation(world.places + memory.values, game.logic.initial, ())
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def play(game: StoredGame, situation: Situation, line: str) -> Answer:
+def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer, Grounds]:
     """What a game says to a line.
 
     Args:
@@ -124,43 +171,134 @@ def play(game: StoredGame, situation: Situation, line: str) -> Answer:
     """
     assert game.fiction is not None
     assert game.logic is not None
-    world, memory, page = World(game.fiction, situation.world), Memory(*situation.memory), Page()
+    world, memory, page = World(game.fiction, situation.places[:-_MEMORY]), Memory(*situation.memory), Page()
+    outline = Outline() if _can_be_outlined(game.fiction) else None
+    facts = _Following(game.logic, situation.facts)
     page.put("\n")
-    if world.ending or not line:
-        page.complain(FINAL_ANSWER if world.ending else "I beg your pardon?\n")
-        if not world.ending:
-            page.prompt()
-        return Answer(page.text, _status(world, world.score), 0, turns=0, ending="", typed="", after=situation)
-    shown = world.score
     actions = turns = 0
+    typed = ending = ""
     lines: tuple[str, ...] = (*situation.lines, line)
-    while lines:
-        heard = understand(world, memory, lines)
-        page.put(heard.note)
-        if heard.command is None:
-            lines = lines if heard.asked else ()
-            page.divide()
-            page.complain(heard.reply)
-            break
-        memory.blamed = 0
-        events = carry_out(heard.command, heard.text, world, memory, page)
-        turns += end_turn(world, page)
-        actions += len(events)
-        situation = Situation(world.moment, _follow(game.logic, situation.facts, events), memory.kept, ())
-        if world.ending:
-            return Answer(page.text, _status(world, shown), actions, turns, world.ending, heard.typed, situation)
-        lines = () if heard.rest is None else (heard.rest,)
-    page.prompt()
-    after = Situation(situation.world, situation.facts, memory.kept, lines)
-    return Answer(page.text, _status(world, world.score), actions, turns, "", heard.typed, after)
+    shown, ended = world.score, world.ending
+    if ended or not line:
+        page.complain(FINAL_ANSWER if ended else "I beg your pardon?\n")
+        lines = situation.lines
+    else:
+        while lines:
+            heard = understand(world, memory, lines)
+            typed = heard.typed
+            page.put(heard.note)
+            if heard.command is None:
+                lines = lines if heard.asked else ()
+                page.divide()
+                page.complain(heard.reply)
+                break
+            memory.blamed = 0
+            # What is listed is as it is at the end of the turn only if nothing is done afterwards.
+            is_last = heard.rest is None and not heard.command.several
+            events = carry_out(heard.command, heard.text, world, memory, page, outline=outline if is_last else None)
+            turns += end_turn(world, page)
+            actions += len(events)
+            facts.follow(events)
+            ending = world.ending
+            if ending:
+                lines = ()
+                break
+            lines = () if heard.rest is None else (heard.rest,)
+    if not world.ending:
+        page.prompt()
+    status = _status(world, shown if ending else world.score)
+    end = last_words(game.fiction, ending, world.score, 0) if ending else ""
+    answer = Answer(
+        printed=_outlined(page.text if ending else page.text + status, outline),
+        plain=_outlined(plain(f"{page.text}{end}{status}0"), outline),
+        status=status,
+        actions=actions,
+        turns=turns,
+        ending=ending,
+        typed=typed,
+        moves=tuple(world.moves),
+        written=(
+            *((place, world.places[place]) for place in world.written),
+            *((_IT + index, memory.values[index]) for index in memory.written),
+        ),
+        last_in=outline.last_in if outline else 0,
+        keeps=facts.keeps,
+        adds=facts.adds,
+        lines=lines,
+    )
+    return answer, Grounds(frozenset(world.looked).union(_IT + index for index in memory.looked), facts.looked)
 
 
-def _follow(logic: GameLogic, facts: int, events: list[str]) -> int:
-    """The facts after actions that succeeded."""
-    for event in events:
-        action = logic.detect(facts, event)
-        facts = logic.end_turn(facts) if action is None else logic.apply(facts, action)
-    return facts
+def lead_on(fiction: Fiction, situation: Situation, answer: Answer) -> Situation:
+    """The situation after an answer."""
+    places, facts, _ = situation
+    places = places.copy()
+    for entity, holder in answer.moves:
+        move(fiction, places, entity, holder)
+    for place, value in answer.written:
+        places[place] = value
+    if answer.last_in:
+        places[_IT] = last_thing(places[len(fiction.kinds) + answer.last_in]) or places[_IT]
+    return Situation(places, facts & answer.keeps | answer.adds, answer.lines)
+
+
+def told(fiction: Fiction, text: Text, situation: Situation) -> str:
+    """A text with its lists, as they are in a situation."""
+    form, blanks = text
+    if not blanks:
+        return form
+    places, size = situation.places, len(fiction.kinds)
+    return form % tuple([_listed(fiction, blank, places[size + blank[0]]) for blank in blanks])
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _listed(fiction: Fiction, blank: Blank, things: tuple[int, ...]) -> str:
+    return listed_by_name(fiction, blank.holder, things, articles=blank.articles)
+
+
+def _outlined(text: str, outline: Outline | None) -> Text:
+    """A text, in which lists are left blank where letters stand for them."""
+    if outline is None or not outline.blanks:
+        return Text(text, ())
+    texts, letters = (parts := _BLANKS.split(text))[::2], parts[1::2]
+    form = "%s".join([part.replace("%", "%%") for part in texts])
+    return Text(form, tuple(outline.blanks[ord(letter) - Outline.FIRST_LETTER] for letter in letters))
+
+
+@lru_cache(maxsize=256)
+def _can_be_outlined(fiction: Fiction) -> bool:
+    """Whether lists can be left blank: names are always the same, and none is cut where a text is made readable."""
+    return not fiction.cooking and all(plain(f"a {name} a") == f"a {name} a" for name in fiction.names)
+
+
+class _Following:
+    """The facts while actions succeed, and what that depends on.
+
+    Attributes:
+        looked: facts that mattered.
+        keeps, adds: as in `Answer`.
+    """
+
+    def __init__(self, logic: GameLogic, facts: int) -> None:
+        self.looked, self.keeps, self.adds = 0, -1, 0
+        self._logic, self._facts = logic, facts
+
+    def follow(self, events: Sequence[str]) -> None:
+        """Follow actions that succeeded."""
+        for event in events:
+            action = self._logic.detect(self._facts, event)
+            self.looked |= self._logic.needed(event)
+            if action is not None:
+                self._change(action)
+            changed = self.adds | ~self.keeps
+            self.looked |= self._logic.watched(changed)
+            before, self._facts = self._facts, self._logic.end_turn(self._facts)
+            self.adds |= self._facts & ~before
+
+    def _change(self, action: Action) -> None:
+        self._facts = self._facts & ~action.removes | action.adds
+        self.keeps &= ~action.removes
+        self.adds = self.adds & ~action.removes | action.adds
 
 
 def _status(world: World, score: int) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from textagent_gym.domains.textworld.store import StoredGame
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """What the game answered to one command.
 
     Attributes:
-        text: text that the compiled game prints, as TextWorld's own environment returns it.
+        text: text that the compiled game prints, as TextWorld's own environment returns it; or what a person reads.
         actions: number of the game's actions that succeeded in this turn; 0 where the command was not understood, or
             could not be done, or the engine cannot know.
         won: whether the game has ended well.
@@ -41,8 +40,13 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def step(self, command: str) -> Reply:
-        """Play one turn."""
+    def step(self, command: str, *, plain: bool = False) -> Reply:
+        """Play one turn.
+
+        Args:
+            command: what is typed.
+            plain: whether the text is told as a person reads it.
+        """
 
     @property
     @abstractmethod

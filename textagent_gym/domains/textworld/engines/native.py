@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from textagent_gym.domains.textworld.commands import UNKNOWN_VERB
-from textagent_gym.domains.textworld.engines.answers import Situation, opening, play
+from textagent_gym.domains.textworld.engines.answers import SCORE, Situation, opening, told
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
-from textagent_gym.domains.textworld.inform import AGAIN, last_words, split_words
+from textagent_gym.domains.textworld.engines.turns import play
+from textagent_gym.domains.textworld.inform import AGAIN, Fiction, last_words
 from textagent_gym.domains.textworld.store import StoredGame
 from textagent_gym.errors import GenerationError
 
-_AGAIN_LETTERS = frozenset(word[0] for word in AGAIN)
+_AGAIN = re.compile(rf'({"|".join(AGAIN)})(?![^ .,"])')  # As the first word of a line.
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Native(Engine):
 
     def __init__(self) -> None:
         self._game: StoredGame
+        self._fiction: Fiction
         self._situation: Situation
         self._turn = 1
         self._typed = ""
@@ -36,23 +39,27 @@ class Native(Engine):
         """See `Engine`."""
         if game.fiction is None or game.logic is None:
             raise GenerationError(f"{game.story} has no .json file that describes it; play it with engine='reference'")
-        first = opening(game)
-        self._game, self._situation, self._turn, self._typed = game, first.after, 1, ""
-        return f"{first.text}{first.status}{self._turn}"
+        text, self._situation = opening(game)
+        self._game, self._fiction, self._turn, self._typed = game, game.fiction, 1, ""
+        return f"{text}{self._turn}"
 
-    def step(self, command: str) -> Reply:
+    def step(self, command: str, *, plain: bool = False) -> Reply:
         """See `Engine`."""
-        if command[:1] in _AGAIN_LETTERS and split_words(command)[0] in AGAIN and not self._situation.lines:
+        if _AGAIN.match(command) and not self._situation.lines:
             command = self._typed or UNKNOWN_VERB
-        answer = play(self._game, self._situation, command)
+        answer, after = play(self._game, self._situation, command)
         before, self._turn = self._turn, self._turn + answer.turns
-        self._situation, self._typed = answer.after, answer.typed or self._typed
-        if not answer.ending:
-            return Reply(f"{answer.text}{answer.status}{self._turn}", answer.actions, won=False, lost=False)
-        assert self._game.fiction is not None
-        text = answer.text + last_words(self._game.fiction, answer.after.world, self._turn)
-        won = answer.ending == "won"
-        return Reply(f"{text}{answer.status}{before}", answer.actions, won=won, lost=not won)
+        self._situation, ending = after, answer.ending
+        if answer.typed:
+            self._typed = answer.typed
+        if plain:
+            text = told(self._fiction, answer.plain, after)
+        else:
+            text = told(self._fiction, answer.printed, after)
+            if ending:
+                text += last_words(self._fiction, ending, after.places[SCORE], self._turn) + answer.status
+            text = f"{text}{before if ending else self._turn}"
+        return Reply(text, answer.actions, ending == "won", ending == "lost")
 
     @property
     def state(self) -> int | None:
@@ -62,7 +69,7 @@ class Native(Engine):
     @property
     def order(self) -> bytes:
         """See `Engine`."""
-        return repr(self._situation.world.contents).encode()
+        return repr(self._situation.contents(self._game)).encode()
 
     def snapshot(self) -> object:
         """See `Engine`."""

@@ -26,6 +26,7 @@ from textagent_gym.domains.textworld.commands import UNKNOWN_VERB
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
 from textagent_gym.domains.textworld.engines.interpreters import Interpreters, import_jericho
 from textagent_gym.domains.textworld.prose import LOST, WON
+from textagent_gym.domains.textworld.prose import plain as as_plain
 from textagent_gym.domains.textworld.store import StoredGame
 from textagent_gym.errors import GenerationError, WorldBrokenError
 
@@ -153,7 +154,7 @@ class ZMachine(Engine):
         self._game, self._moment = game, begin(game)
         return self._moment.reply.text
 
-    def step(self, command: str) -> Reply:
+    def step(self, command: str, *, plain: bool = False) -> Reply:
         """See `Engine`.
 
         Raises:
@@ -163,7 +164,8 @@ class ZMachine(Engine):
             self._moment = play(self._game, self._moment, command)
         except GenerationError as error:
             raise WorldBrokenError(str(error)) from error
-        return self._moment.reply
+        reply = self._moment.reply
+        return reply._replace(text=as_plain(reply.text)) if plain else reply
 
     @property
     def state(self) -> int | None:

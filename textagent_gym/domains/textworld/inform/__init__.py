@@ -11,27 +11,34 @@ Nothing here knows of engines, stored games or TextWorld's package.
 """
 
 from textagent_gym.domains.textworld.inform.endings import FINAL_ANSWER, end_turn, last_words
-from textagent_gym.domains.textworld.inform.fiction import Fiction
+from textagent_gym.domains.textworld.inform.fiction import PLAYER, Fiction
+from textagent_gym.domains.textworld.inform.naming import listed_by_name
 from textagent_gym.domains.textworld.inform.page import Page
 from textagent_gym.domains.textworld.inform.reading import AGAIN, Kept, Memory, split_words
 from textagent_gym.domains.textworld.inform.rules import carry_out, look_around
+from textagent_gym.domains.textworld.inform.turn import Blank, Outline
 from textagent_gym.domains.textworld.inform.understanding import understand
-from textagent_gym.domains.textworld.inform.world import Moment, World, beginning
+from textagent_gym.domains.textworld.inform.world import World, beginning, last_thing, move
 
 __all__ = [
     "AGAIN",
     "FINAL_ANSWER",
+    "PLAYER",
+    "Blank",
     "Fiction",
     "Kept",
     "Memory",
-    "Moment",
+    "Outline",
     "Page",
     "World",
     "beginning",
     "carry_out",
     "end_turn",
+    "last_thing",
     "last_words",
+    "listed_by_name",
     "look_around",
+    "move",
     "split_words",
     "understand",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textagent_gym.domains.textworld.inform.fiction import Fiction
 from textagent_gym.domains.textworld.inform.page import Page
-from textagent_gym.domains.textworld.inform.world import Moment, World
+from textagent_gym.domains.textworld.inform.world import World
 from textagent_gym.domains.textworld.prose import LOST, WON
 
 FINAL_QUESTION = "Would you like to RESTART, RESTORE a saved game, QUIT or UNDO the last command?\n> "
@@ -33,31 +33,32 @@ def end_turn(world: World, page: Page) -> bool:
     if page.said:
         page.divide()
     before = world.score
-    _follow_quests(world)
+    completed = _follow_quests(world)
     counts = not world.ending
     if counts:
         page.report()
         _tell_of_points(world.score - before, page)
         required = world.fiction.required
-        if required and world.completed & required == required:
+        if completed and required and world.completed & required == required:
             world.ending = "won"
     if world.ending and page.said:
         page.divide()
     return counts
 
 
-def last_words(fiction: Fiction, moment: Moment, turns: int) -> str:
+def last_words(fiction: Fiction, ending: str, score: int, turns: int) -> str:
     """What is printed when a game has ended.
 
     Args:
         fiction: the game.
-        moment: state in which it has ended.
+        ending: "won" or "lost".
+        score: points.
         turns: number of the turn.
     """
-    words = WON if moment.ending == "won" else LOST
-    points = f"{moment.score} out of a possible {fiction.highest_score}"
+    words = WON if ending == "won" else LOST
+    points = f"{score} out of a possible {fiction.highest_score}"
     if fiction.highest_score == float("inf"):
-        points = f"a total of {moment.score} point{'' if moment.score == 1 else 's'}"
+        points = f"a total of {score} point{'' if score == 1 else 's'}"
     counted = f"{turns} turn{'' if turns == 1 else 's'}"
     return (
         f"\n{' ' * ((_CENTRE - len(words)) // 2 - 1)}{words}\n\n"
@@ -65,17 +66,21 @@ def last_words(fiction: Fiction, moment: Moment, turns: int) -> str:
     )
 
 
-def _follow_quests(world: World) -> None:
+def _follow_quests(world: World) -> bool:
+    """Complete or lose quests; whether one was completed for good."""
+    completed = False
     for index, goal in enumerate(world.fiction.goals):
-        if world.completed >> index & 1:
+        if not world.is_watched(index) or world.completed >> index & 1:
             continue
         if any(all(map(world.holds, condition)) for condition in goal.fails):
             world.ending = "lost"
-            return
+            break
         if any(all(map(world.holds, condition)) for condition in goal.wins):
             world.score += goal.reward
             if not goal.repeatable:
                 world.completed |= 1 << index
+                completed = True
+    return completed
 
 
 def _tell_of_points(change: int, page: Page) -> None:

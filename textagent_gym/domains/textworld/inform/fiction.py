@@ -171,6 +171,12 @@ class Fiction:
         return {door: (one, other) for door, one, other in self.doors}
 
     @cached_property
+    def doors_of(self) -> dict[int, tuple[int, ...]]:
+        """Doors by room."""
+        rooms = {room for _, one, other in self.doors for room in (one, other)}
+        return {room: tuple(door for door, *sides in self.doors if room in sides) for room in rooms}
+
+    @cached_property
     def required(self) -> int:
         """Bits of the quests that must be completed to win."""
         return sum(1 << index for index, goal in enumerate(self.goals) if goal.required)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from textagent_gym.domains.textworld.inform.fiction import PLAYER
 from textagent_gym.domains.textworld.inform.naming import that_is
 from textagent_gym.domains.textworld.inform.turn import Rule, Turn
-from textagent_gym.domains.textworld.inform.world import NOWHERE, RAW, UNCUT
+from textagent_gym.domains.textworld.inform.world import NOWHERE, UNCUT
 
 
 def before_cutting_up(turn: Turn, noun: int, second: int) -> bool:
     world = turn.world
     if not world.has_trait(noun, "cuttable"):
         return turn.refuse("Can only cut cuttable food.")
-    if world.cutting.get(noun, UNCUT) != UNCUT:
-        return turn.refuse(f"{turn.capital_the(noun)} is already {world.cutting[noun]}.")
+    if world.cutting(noun) != UNCUT:
+        return turn.refuse(f"{turn.capital_the(noun)} is already {world.cutting(noun)}.")
     if not world.has_trait(second, "sharp"):
         return turn.refuse("Cutting something requires a knife.")
     return True
@@ -26,16 +26,16 @@ def before_preparing_meal(turn: Turn, noun: int, second: int) -> bool:
     for ingredient in fiction.recipe:
         if world.holder[ingredient.food] != PLAYER:
             return turn.refuse("You still miss something.")
-        if world.cooking.get(ingredient.food, RAW) != ingredient.cooking:
+        if world.cooking(ingredient.food) != ingredient.cooking:
             return turn.refuse("Something still needs to be cooked.")
-        if world.cutting.get(ingredient.food, UNCUT) != ingredient.cutting:
+        if world.cutting(ingredient.food) != ingredient.cutting:
             return turn.refuse("Something still needs to be cut.")
     return True
 
 
 def eating(turn: Turn, noun: int, second: int) -> bool:
     world = turn.world
-    if turn.fiction.kinds[noun] == "food" and ("needs_cooking", noun) in world.flags and not _is_edible(turn, noun):
+    if turn.fiction.kinds[noun] == "food" and world.has("needs_cooking", noun) and not _is_edible(turn, noun):
         return turn.refuse(f"You should cook {turn.the(noun)} first.")
     if not _is_edible(turn, noun):
         return turn.refuse(f"{that_is(noun)} plainly inedible.")
@@ -48,7 +48,7 @@ def eating(turn: Turn, noun: int, second: int) -> bool:
 
 
 def _is_edible(turn: Turn, noun: int) -> bool:
-    return ("edible", noun) in turn.world.flags
+    return turn.world.has("edible", noun)
 
 
 def drinking_carried(turn: Turn, noun: int, second: int) -> bool:
@@ -79,7 +79,7 @@ def chopping(turn: Turn, noun: int, second: int) -> bool:
 
 
 def _cut(turn: Turn, noun: int, verb: str, result: str) -> bool:
-    turn.world.cutting[noun] = result
+    turn.world.prepare(noun, result)
     return turn.carry_out(f"You {verb} the {turn.name(noun)}.")
 
 
@@ -90,15 +90,15 @@ def cooking(turn: Turn, noun: int, second: int) -> bool:
     heat = turn.fiction[second].heat if second > PLAYER else ""
     if not heat:
         return turn.refuse("Cooking requires a source of heat.")
-    if ("cooked", noun) in world.flags:
+    if world.has("cooked", noun):
         world.set("burned", noun)
         world.set("edible", noun, False)
         return turn.carry_out(f"You burned the {turn.name(noun)}!")
     world.set("cooked", noun)
-    if ("needs_cooking", noun) in world.flags:
+    if world.has("needs_cooking", noun):
         world.set("edible", noun)
         world.set("needs_cooking", noun, False)
-    world.cooking[noun] = heat
+    world.prepare(noun, heat)
     return turn.carry_out(f"You {heat} the {turn.name(noun)}.")
 
 

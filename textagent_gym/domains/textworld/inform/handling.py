@@ -28,7 +28,7 @@ def taking(turn: Turn, noun: int, second: int) -> bool:
         return turn.refuse("You already have that.")
     if turn.fiction.kinds[noun] in FIXED:
         return turn.refuse("That's fixed in place.")
-    if len(world.contents[PLAYER]) >= turn.fiction.capacity:
+    if world.is_full(PLAYER, turn.fiction.capacity):
         return turn.refuse("You're carrying too many things already.")
     source = world.holder[noun]
     world.move(noun, PLAYER)
@@ -89,7 +89,7 @@ def _place(turn: Turn, noun: int, second: int, kind: str) -> bool:
         return turn.refuse(f"Putting things on {turn.the(second)} would achieve nothing.")
     if not is_kind:
         return turn.refuse(f"{that(second).capitalize()} can't contain things.")
-    if len(world.contents[second]) >= _CAPACITY:
+    if world.is_full(second, _CAPACITY):
         return turn.refuse(f"There is no more room {'on' if on else 'in'} {turn.the(second)}.")
     world.move(noun, second)
     if turn.several:
@@ -105,9 +105,8 @@ def opening(turn: Turn, noun: int, second: int) -> bool:
     if world.is_open(noun):
         return turn.refuse("That's already open.")
     world.set("open", noun)
-    things = world.contents[noun]
-    if kind == "container" and things:
-        return turn.report(f"You open {turn.the(noun)}, revealing {turn.listed(things)}.")
+    if kind == "container" and world.count(noun):
+        return turn.report(f"You open {turn.the(noun)}, revealing {turn.listed(noun)}.")
     return turn.report(f"You open {turn.the(noun)}.")
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from textagent_gym.domains.textworld.inform.fiction import FIRST_ENTITY, PLAYER
-from textagent_gym.domains.textworld.inform.naming import indefinite, joined
 from textagent_gym.domains.textworld.inform.turn import Rule, Turn
-from textagent_gym.domains.textworld.inform.world import FIXED
 
 _HELP = (
     ("look", "describe the current room"),
@@ -35,13 +33,9 @@ def describe_room(turn: Turn) -> None:
     page.say_part(turn.print_template(turn.fiction.descriptions[world.room - FIRST_ENTITY], world.room))
     page.put("\n")
     page.divide()
-    for thing in world.contents[world.room]:
-        if thing != PLAYER:
-            turn.memory.it = thing
-    lying = [t for t in world.contents[world.room] if t != PLAYER and turn.fiction.kinds[t] not in FIXED]
-    if lying:
-        names = joined([indefinite(world, thing, turn.action) for thing in lying])
-        page.say(f"There is {names} on the floor.")
+    turn.notice_last()
+    if world.count(world.room):
+        page.say(f"There is {turn.listed(world.room)} on the floor.")
 
 
 def looking(turn: Turn, noun: int, second: int) -> bool:
@@ -50,7 +44,7 @@ def looking(turn: Turn, noun: int, second: int) -> bool:
 
 
 def examining(turn: Turn, noun: int, second: int) -> bool:
-    kind, things = turn.fiction.kinds[noun], turn.world.contents[noun]
+    kind = turn.fiction.kinds[noun]
     paragraphs = []
     if kind == "direction":
         return turn.carry_out("You see nothing unexpected in that direction.")
@@ -58,10 +52,10 @@ def examining(turn: Turn, noun: int, second: int) -> bool:
         paragraphs.append("As good-looking as ever.")
     elif turn.fiction[noun].description:
         paragraphs.append(turn.print_template(turn.fiction.descriptions[noun - FIRST_ENTITY], noun))
-    is_open = turn.world.is_open(noun)
-    if things and (kind == "supporter" or (kind == "container" and is_open)):
+    shows = kind == "supporter" or (kind == "container" and turn.world.is_open(noun))
+    if shows and turn.world.count(noun):
         paragraphs.append(_contents(turn, noun))
-    elif kind == "container" and is_open and not paragraphs:
+    elif shows and kind == "container" and not paragraphs:
         paragraphs.append(f"{turn.capital_the(noun)} is empty.")
     for paragraph in paragraphs or [f"You see nothing special about {turn.the(noun)}."]:
         turn.page.say_part(paragraph)
@@ -75,12 +69,12 @@ def looking_under(turn: Turn, noun: int, second: int) -> bool:
 
 
 def searching(turn: Turn, noun: int, second: int) -> bool:
-    kind, things = turn.fiction.kinds[noun], turn.world.contents[noun]
+    kind = turn.fiction.kinds[noun]
     if kind not in ("container", "supporter"):
         return turn.refuse("You find nothing of interest.")
     if kind == "container" and not turn.world.is_open(noun):
         return turn.refuse(f"You can't see inside, since {turn.the(noun)} is closed.")
-    if things:
+    if turn.world.count(noun):
         return turn.carry_out(_contents(turn, noun))
     if kind == "container":
         return turn.carry_out(f"{turn.capital_the(noun)} is empty.")
@@ -88,10 +82,9 @@ def searching(turn: Turn, noun: int, second: int) -> bool:
 
 
 def taking_inventory(turn: Turn, noun: int, second: int) -> bool:
-    things = turn.world.contents[PLAYER]
-    if not things:
+    if not turn.world.count(PLAYER):
         return turn.carry_out("You are carrying nothing.")
-    return turn.carry_out(f"You are carrying: {turn.listed(things)}.")
+    return turn.carry_out(f"You are carrying: {turn.listed(PLAYER)}.")
 
 
 def consulting(turn: Turn, noun: int, second: int) -> bool:
@@ -114,9 +107,8 @@ def helping(turn: Turn, noun: int, second: int) -> bool:
 
 def _contents(turn: Turn, holder: int) -> str:
     """A sentence on what is in a container or on a supporter."""
-    things = turn.world.contents[holder]
     where = "In" if turn.fiction.kinds[holder] == "container" else "On"
-    return f"{where} {turn.the(holder)} {turn.is_or_are(things)} {turn.listed(things)}."
+    return f"{where} {turn.the(holder)} {turn.is_or_are(turn.world.count(holder))} {turn.listed(holder)}."
 
 
 LOOKING: dict[str, Rule] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textagent_gym.domains.textworld.inform.fiction import PLAYER
-from textagent_gym.domains.textworld.inform.world import RAW, UNCUT, World
+from textagent_gym.domains.textworld.inform.fiction import PLAYER, Fiction
+from textagent_gym.domains.textworld.inform.world import RAW, UNCUT, World, lying
 
 _LOOKING_CLOSELY = frozenset(("looking", "examining", "taking inventory"))
 _VOWELS = frozenset("aeiouAEIOU")
@@ -25,11 +25,11 @@ def name(world: World, entity: int, action: str, *, listed: bool = False) -> str
         return plain
     if world.fiction.kinds[entity] != "food":
         return plain
-    cutting, cooking = world.cutting.get(entity, UNCUT), world.cooking.get(entity, RAW)
+    cutting, cooking = world.cutting(entity), world.cooking(entity)
     words = [] if cutting == UNCUT else [cutting]
-    if ("needs_cooking", entity) in world.flags:
+    if world.has("needs_cooking", entity):
         words.append("raw")
-    elif ("burned", entity) in world.flags:
+    elif world.has("burned", entity):
         words.append("burned")
     elif cooking != RAW:
         words.append(cooking)
@@ -48,11 +48,39 @@ def definite(world: World, entity: int, action: str, *, capital: bool = False) -
 
 def indefinite(world: World, entity: int, action: str, *, listed: bool = False) -> str:
     """The name with "a", "an" or an article of its own; doors do without."""
-    plain = name(world, entity, action, listed=listed)
-    if world.fiction.kinds[entity] in ("door", "player"):
+    return _with_article(world.fiction, entity, name(world, entity, action, listed=listed))
+
+
+def _with_article(fiction: Fiction, entity: int, plain: str) -> str:
+    if fiction.kinds[entity] in ("door", "player"):
         return plain
-    article = world.fiction[entity].article if entity > PLAYER else ""
+    article = fiction[entity].article if entity > PLAYER else ""
     return f"{article or ('an' if plain[:1] in _VOWELS else 'a')} {plain}"
+
+
+def listed(world: World, holder: int, action: str, *, articles: bool = True) -> str:
+    """The things that are in or on something, in a row; those that lie on the floor of a room are not told closely."""
+    things: Sequence[int] = world.contents[holder]
+    closely = world.fiction.kinds[holder] != "room"
+    if not closely:
+        things = lying(world.fiction, things)
+    named = indefinite if articles else name
+    return joined([named(world, thing, action, listed=closely) for thing in things])
+
+
+def listed_by_name(fiction: Fiction, holder: int, things: Sequence[int], *, articles: bool = True) -> str:
+    """What `listed` returns in games whose things always have the same names.
+
+    Args:
+        fiction: the game.
+        holder: what they are in or on, or the room.
+        things: all that is there.
+        articles: whether they are named with articles.
+    """
+    if fiction.kinds[holder] == "room":
+        things = lying(fiction, things)
+    names = fiction.names
+    return joined([_with_article(fiction, thing, names[thing]) if articles else names[thing] for thing in things])
 
 
 def that(entity: int) -> str:

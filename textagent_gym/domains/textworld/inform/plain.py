@@ -52,6 +52,9 @@ _COOKING_WITH_TWO = {
     "chop": ("with", "chopping"),
 }  # fmt: skip
 
+# Words that mean something of their own where a name begins, and nothing after that: how many, of which.
+_FIRST = frozenset((*NUMBERS, *DESCRIPTORS, *OTHER, "of"))
+
 _REMEMBERED = 65_536  # Lines of all games together, of less than half a KB each.
 
 
@@ -170,9 +173,19 @@ def _rivals(fiction: Fiction, noun: int, words: list[str], at: int) -> tuple[int
         return None
     return tuple(
         entity
-        for entity in range(FIRST_ENTITY, len(fiction.kinds))
+        for entity in _by_first_word(fiction)[words[at]]
         if entity != noun and phrase_length(fiction.phrases[entity], words, at) >= length
     )
+
+
+@lru_cache(maxsize=256)
+def _by_first_word(fiction: Fiction) -> dict[str, list[int]]:
+    """Rooms and things that can be called by a phrase that begins with a word, by this word."""
+    by_word: dict[str, list[int]] = {}
+    for entity in range(FIRST_ENTITY, len(fiction.kinds)):
+        for word in fiction.phrases[entity]:
+            by_word.setdefault(word, []).append(entity)
+    return by_word
 
 
 @lru_cache(maxsize=256)
@@ -183,7 +196,7 @@ def _plain_names(fiction: Fiction) -> dict[str, int]:
     for entity in range(FIRST_ENTITY, len(fiction.kinds)):
         name = fiction.names[entity]
         words = dictionary_words(name) if fiction.kinds[entity] != "room" else []
-        if words and special.isdisjoint(words) and not any(word.isdecimal() for word in words):
+        if words and words[0] not in _FIRST and not words[0].isdecimal() and special.isdisjoint(words):
             names[name.lower()] = entity
     return names
 
@@ -192,6 +205,5 @@ def _plain_names(fiction: Fiction) -> dict[str, int]:
 def _special_words(cooking: bool) -> frozenset[str]:
     """Words that have a meaning of their own in a command."""
     return frozenset().union(
-        grammar(cooking).prepositions, ALL, CONNECTIVES, DESCRIPTORS, OTHER, ME, PRONOUNS, AGAIN, NUMBERS, COOKED, CUT,
-        (THEN, "of", '"'),
+        grammar(cooking).prepositions - {"of"}, ALL, CONNECTIVES, ME, PRONOUNS, AGAIN, COOKED, CUT, (THEN, '"')
     )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from textagent_gym.domains.textworld.inform.fiction import PLAYER
 from textagent_gym.domains.textworld.inform.problems import Problem
@@ -54,7 +55,21 @@ _LARGEST_NUMBER = 10_000  # What any number of more than four digits counts as.
 _NO_NUMBER = -1000
 
 
-@dataclass
+def _remembered(index: int) -> Any:
+    """A property of `Memory`, which notes when it is looked at and when it is changed."""
+
+    def look(memory: Memory) -> Any:
+        if index not in memory.written:
+            memory.looked.add(index)
+        return memory.values[index]
+
+    def write(memory: Memory, value: Any) -> None:
+        memory.written.add(index)
+        memory.values[index] = value
+
+    return property(look, write)
+
+
 class Memory:
     """What is remembered from one command to the next.
 
@@ -66,22 +81,39 @@ class Memory:
             its verb like the list before.
         cut_at: word and letter at which the next line is taken to end, or 0; a line such as "take all. look" leaves
             this behind where "all" means nothing.
+        values: these, in this order.
+        looked: numbers of the values that mattered; see `World`.
+        written: numbers of the values that were changed.
     """
 
-    it: int = UNSET
-    understood: tuple[str | int | None, ...] = ()
-    blamed: int = 0
-    listed_many: bool = False
-    cut_at: tuple[int, int] = (0, 0)
+    it: int = _remembered(0)
+    understood: tuple[str | int | None, ...] = _remembered(1)
+    blamed: int = _remembered(2)
+    listed_many: bool = _remembered(3)
+    cut_at: tuple[int, int] = _remembered(4)
+
+    def __init__(
+        self,
+        it: int = UNSET,
+        understood: tuple[str | int | None, ...] = (),
+        blamed: int = 0,
+        listed_many: bool = False,
+        cut_at: tuple[int, int] = (0, 0),
+    ) -> None:
+        self.values: list[Any] = [it, understood, blamed, listed_many, cut_at]
+        self.looked: set[int] = set()
+        self.written: set[int] = set()
 
     @property
     def kept(self) -> Kept:
         """The arguments of `Memory` that make another one like this."""
-        return self.it, self.understood, self.blamed, self.listed_many, self.cut_at
+        it, understood, blamed, listed_many, cut_at = self.values
+        return it, understood, blamed, listed_many, cut_at
 
     def recall(self, kept: Kept) -> None:
         """Remember what was kept, and nothing else."""
-        self.it, self.understood, self.blamed, self.listed_many, self.cut_at = kept
+        self.looked |= self.written  # What was kept follows from what was there before.
+        self.values = list(kept)
 
 
 Kept = tuple[int, tuple[str | int | None, ...], int, bool, tuple[int, int]]

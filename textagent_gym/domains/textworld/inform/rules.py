@@ -10,7 +10,7 @@ from textagent_gym.domains.textworld.inform.moving import MOVING
 from textagent_gym.domains.textworld.inform.page import Page
 from textagent_gym.domains.textworld.inform.parser import Command
 from textagent_gym.domains.textworld.inform.reading import Memory
-from textagent_gym.domains.textworld.inform.turn import Rule, Turn
+from textagent_gym.domains.textworld.inform.turn import Outline, Rule, Turn
 from textagent_gym.domains.textworld.inform.world import World
 
 RULES: dict[str, Rule] = LOOKING | MOVING | HANDLING | FOOD | MANNERS
@@ -22,7 +22,9 @@ def look_around(world: World, memory: Memory, page: Page) -> None:
     Turn(world, memory, page, RULES, traced=False).try_action("looking")
 
 
-def carry_out(command: Command, text: str, world: World, memory: Memory, page: Page) -> list[str]:
+def carry_out(
+    command: Command, text: str, world: World, memory: Memory, page: Page, *, outline: Outline | None = None
+) -> list[str]:
     """Do what a command asks for.
 
     Args:
@@ -31,11 +33,12 @@ def carry_out(command: Command, text: str, world: World, memory: Memory, page: P
         world: world that is changed.
         memory: what the parser remembers; "it" stands for what was named last.
         page: what is printed.
+        outline: what the text leaves open; `None` where it is written out.
 
     Returns:
         the actions that succeeded, as the compiled game's trace words them.
     """
-    turn = Turn(world, memory, page, RULES, text)
+    turn = Turn(world, memory, page, RULES, text, outline=outline)
     if 0 not in command.nouns:
         turn.try_action(command.action, *command.nouns)
         return turn.events

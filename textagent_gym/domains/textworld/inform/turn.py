@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from textagent_gym.domains.textworld.inform import naming
 from textagent_gym.domains.textworld.inform.fiction import FIRST_DIRECTION, PLAYER
@@ -16,7 +17,36 @@ from textagent_gym.domains.textworld.inform.requirements import (
     TOUCHED,
 )
 from textagent_gym.domains.textworld.inform.templates import Listing, Name, Template
-from textagent_gym.domains.textworld.inform.world import FIXED, World
+from textagent_gym.domains.textworld.inform.world import FIXED, World, last_thing
+
+
+class Blank(NamedTuple):
+    """A list of the things in a place, left out of a text."""
+
+    holder: int
+    articles: bool
+
+
+class Outline:
+    """What the text of a turn leaves open, so that it is the same whichever things lie where they are listed.
+
+    Attributes:
+        blanks: lists that are left out, each of which has a letter in the text.
+        last_in: room whose last thing is what "it" stands for after the turn; or 0.
+    """
+
+    FIRST_LETTER = 0xF0000
+    """The letters from here on stand in a text for its blanks; nothing else is written with them."""
+
+    def __init__(self) -> None:
+        self.blanks: list[Blank] = []
+        self.last_in = 0
+
+    def leave_blank(self, blank: Blank) -> str:
+        """The letter that stands for a list."""
+        self.blanks.append(blank)
+        return chr(self.FIRST_LETTER + len(self.blanks) - 1)
+
 
 Rule = Callable[["Turn", int, int], bool]
 """What an action does: of a turn and two nouns (0 where there is none), whether it succeeded."""
@@ -38,6 +68,7 @@ class Turn:
         page: what they print on.
         rules: what each action does.
         text: line that was typed.
+        outline: what the text leaves open; `None` where it is written out.
         traced: whether the compiled game reports its actions, which has an effect on paragraphs.
 
     Attributes:
@@ -54,6 +85,7 @@ class Turn:
         rules: Mapping[str, Rule],
         text: str = "",
         *,
+        outline: Outline | None = None,
         traced: bool = True,
     ) -> None:
         self.world = world
@@ -64,6 +96,7 @@ class Turn:
         self.events: list[str] = []
         self.action = ""
         self.several = False
+        self._outline = outline
         self._rules = rules
         self._traced = traced
         self._depth = 0
@@ -181,14 +214,25 @@ class Turn:
         """The name with "The"."""
         return naming.definite(self.world, entity, self.action, capital=True)
 
-    def listed(self, things: Sequence[int]) -> str:
-        """The things that are in or on something, in a row."""
-        return naming.joined([naming.indefinite(self.world, thing, self.action, listed=True) for thing in things])
+    def listed(self, holder: int, *, articles: bool = True) -> str:
+        """The things that are in or on something, in a row; or lie on the floor of a room."""
+        if self._outline is not None:
+            return self._outline.leave_blank(Blank(holder, articles))
+        return naming.listed(self.world, holder, self.action, articles=articles)
 
-    def is_or_are(self, things: Sequence[int]) -> str:
-        """The verb before a list; before an empty one it is that of the list before."""
-        if things:
-            self.memory.listed_many = len(things) > 1
+    def notice_last(self) -> None:
+        """Let "it" stand for the last thing in the room, if there is one."""
+        if self._outline is not None:
+            self._outline.last_in = self.world.room
+            return
+        last = last_thing(self.world.contents[self.world.room])
+        if last:
+            self.memory.it = last
+
+    def is_or_are(self, count: int) -> str:
+        """The verb before a list of so many things; before an empty one it is that of the list before."""
+        if count:
+            self.memory.listed_many = count > 1
         return "are" if self.memory.listed_many else "is"
 
     def print_template(self, template: Template, described: int) -> str:
@@ -214,16 +258,13 @@ class Turn:
         return "".join(printed)
 
     def _print_listing(self, listing: Listing) -> str:
-        things = self.world.contents[listing.holder]
-        verb = f"{self.is_or_are(things)} " if listing.verb else ""
-        if listing.articles:
-            return verb + self.listed(things)
-        return verb + naming.joined([naming.name(self.world, thing, self.action, listed=True) for thing in things])
+        verb = f"{self.is_or_are(self.world.count(listing.holder))} " if listing.verb else ""
+        return verb + self.listed(listing.holder, articles=listing.articles)
 
     def _test(self, test: str, entity: int) -> bool:
         world = self.world
         if test in ("filled", "empty"):
-            return bool(world.contents[entity]) == (test == "filled")
+            return bool(world.count(entity)) == (test == "filled")
         if test == "closed":
             return not world.is_open(entity)
         return world.is_open(entity) if test == "open" else world.is_locked(entity)
