@@ -313,6 +313,23 @@ def test_ctrl_c_in_the_middle_keeps_what_is_done(tmp_path: Path) -> None:
     assert not out.exists()
 
 
+@pytest.mark.parametrize("command", ["info", "verify", "list", "--help", "--version"])
+def test_a_reader_that_goes_ends_a_command_quietly_and_never_says_that_all_is_right(
+    tmp_path: Path, command: str
+) -> None:
+    given = {"info": (LIGHTS,), "verify": (str(tmp_path / "r.jsonl"),)}.get(command, ())
+    if command == "verify":
+        evaluate(LIGHTS, "oracle", tasks=1, path=tmp_path / "r.jsonl")
+    reader, writer = os.pipe()
+    os.close(reader)  # As `| head -0`, in a race that is always lost.
+    program = [sys.executable, "-c", PROGRAM, command, *given]
+    done = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=400, check=False)
+    os.close(writer)
+    assert done.returncode == 141  # As a program that SIGPIPE ends.
+    assert "Error" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_cache_of_every_world_is_shown_and_cleared(tmp_path: Path) -> None:
     env = {"TEXTAGENT_CACHE": str(tmp_path)}
     assert "nothing" in run("cache", env=env).stdout
