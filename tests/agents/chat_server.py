@@ -7,6 +7,7 @@ The first part of the path says how it behaves:
     dead      500, always
     refusing  401, always
     short     400 after the first answer: the conversation is too long
+    thinking  as good, with reasoning, and text beside a call
     empty     an answer without a word
     odd       calls that are damaged, several at once
 """
@@ -55,7 +56,11 @@ class Handler(BaseHTTPRequestHandler):
                 return self.send(b"<html>Bad gateway</html>")
             if turn == 5:
                 return self.reply(200, {**completion({}), "choices": []})
-        answer = completion(self.message(mood, asked))
+        message = self.message(mood, asked)
+        if mood == "thinking":
+            message["reasoning_content"] = f"<b>{len(asked['messages'])}</b> messages, \ud83d\ude00\ud800 \x1b[2J"
+            message["content"] = message["content"] or "I press it."
+        answer = completion(message)
         if mood == "uncounted":
             del answer["usage"]
         return self.reply(200, answer)

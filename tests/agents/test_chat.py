@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from tests.cli.program import run
-from tests.evaluation.results import SUITE
+from tests.evaluation.results import SUITE, paths, read, summarize_again, write
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 from textagent_gym.evaluation import (
     SUITES,
@@ -28,6 +28,7 @@ from textagent_gym.evaluation import (
     verify_result,
 )
 from textagent_gym.evaluation.records import line
+from textagent_gym.evaluation.remarks import LONGEST_REMARK, MOST_REMARKS
 from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.processes import start
 from textagent_gym.wrappers import ActionParser
@@ -79,6 +80,69 @@ def test_a_model_plays(server: str, settings: dict[str, Any]) -> None:
     assert result.details["format"] == settings.get("format")
     if not settings.get("format"):
         assert {action.split()[0] for episode in result.episodes for action in episode.actions} == {"press"}
+
+
+@pytest.mark.parametrize("tools", [False, True])
+def test_reasoning_and_text_beside_a_call_are_kept_as_the_agents_own_word(
+    server: str, tools: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+    folder = tmp_path / "r"
+    result = evaluate_suite(SUITE, agents(server, "thinking", tools=tools), folder)
+    assert all(episode.success for episode in result.episodes)
+    _, conversations = paths(folder)
+    said = read(conversations)
+    answers = [message for message in said[0] if message["role"] == "assistant"]
+    for number, answer in enumerate(answers):
+        assert answer["reasoning"] == f"<b>{2 * number + 2}</b> messages, \U0001f600\ud800 \x1b[2J"
+        assert answer.get("text") == ("I press it." if tools else None)
+        assert answer["content"].startswith("press ")
+    jsonschema.validate(said[0], schemas()["PART.conversations.jsonl.gz"])
+    assert verify_result(folder).mismatches == ()
+    for wrong in ("", "x" * (LONGEST_REMARK + 1), 7, None):
+        answers[0]["reasoning"] = wrong
+        write(conversations, said)
+        summarize_again(folder)
+        assert [mismatch.episode for mismatch in verify_result(folder).mismatches] == [0]
+    answers[0]["reasoning"] = "Another word of the agent's own."
+    for message in said[1]:
+        message.pop("reasoning", None)
+    write(conversations, said)
+    summarize_again(folder)
+    assert verify_result(folder).mismatches == ()
+    said[0][1]["reasoning"] = "What the world thinks."
+    write(conversations, said)
+    summarize_again(folder)
+    assert [mismatch.episode for mismatch in verify_result(folder).mismatches] == [0]
+
+
+class Talkative:
+    """Says more beside its actions than is kept."""
+
+    name = "talkative"
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        self.remarks: Any = None
+
+    def reset(self, seed: int) -> None:
+        self.remarks = None
+
+    def act(self, observation: str, info: dict[str, Any]) -> str:
+        self.remarks = {"reasoning": "\U0001f600" * 10 * LONGEST_REMARK, "text": 7, "mood": "x"}
+        return "press red"
+
+
+def test_remarks_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+    evaluate_suite(SUITE, Talkative, tmp_path / "r")
+    answers = [message for message in read(paths(tmp_path / "r")[1])[0] if message["role"] == "assistant"]
+    assert len(answers) > 3
+    kept = [answer["reasoning"] for answer in answers if "reasoning" in answer]
+    assert 0 < len(kept) < len(answers)
+    assert all(len(text) == LONGEST_REMARK and text.endswith("[of 200000 characters]") for text in kept)
+    assert sum(len(json.dumps(text)) for text in kept) <= MOST_REMARKS
+    assert not any({"text", "mood"} & set(answer) for answer in answers)
+    assert verify_result(tmp_path / "r").mismatches == ()
 
 
 def test_a_server_that_misbehaves_costs_neither_turns_nor_episodes(server: str) -> None:

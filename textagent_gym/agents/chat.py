@@ -199,6 +199,8 @@ class ChatAgent:
         cost: price of all tokens read and written in this episode; `None` without prices, or if the server does not
             count them.
         stop_reason: "context", "turns", "tokens", "cost" or "time", once the agent has stopped.
+        remarks: what the model wrote beside its last action: `reasoning`, where the server tells it, and `text` beside
+            the call of a function.
     """
 
     def __init__(self, agents: ChatAgents, env: gymnasium.Env[str, str]) -> None:
@@ -219,6 +221,7 @@ class ChatAgent:
         self.tokens: int | None = 0
         self.cost = self._agents.settings.cost(0, 0)
         self.stop_reason = ""
+        self.remarks: dict[str, str] = {}
 
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
         """The model's answer, or the call of a function as `calls.render_function` writes it.
@@ -243,11 +246,13 @@ class ChatAgent:
         self._count(getattr(answer, "usage", None))
         message = answer.choices[0].message
         text = str(message.content or getattr(message, "refusal", None) or "")
+        self.remarks = {"reasoning": _reasoning(message)}
         calls = [call for call in getattr(message, "tool_calls", None) or () if getattr(call, "function", None)]
         if not self._tools or not calls:
             self._call = None
             self._messages.append({"role": "assistant", "content": text})
             return text
+        self.remarks["text"] = text
         call = calls[0]  # One action per turn: whatever else is called was not done, and is not remembered.
         name, arguments = str(call.function.name), str(call.function.arguments or "")
         self._call = str(call.id)
@@ -292,6 +297,13 @@ class ChatAgent:
             ("time", time.monotonic() - self._started, settings.episode_seconds),
         )
         return next((name for name, value, most in limits if most is not None and value >= most), "")
+
+
+def _reasoning(message: Any) -> str:
+    """The reasoning of an answer, as servers call it: DeepSeek, SGLang and llama.cpp, or vLLM and OpenRouter; "" if it
+    is not told."""
+    texts = (getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
+    return next((text for text in texts if isinstance(text, str) and text), "")
 
 
 def _without_password(url: str | None) -> str | None:
