@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import gymnasium
 import jsonschema
 import pytest
 
+from tests.agents.chat_server import TOO_LONG
 from tests.cli.program import run
 from tests.evaluation.results import SUITE, paths, read, summarize_again, write
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
@@ -153,9 +156,27 @@ def test_a_server_that_misbehaves_costs_neither_turns_nor_episodes(server: str) 
     assert not any(episode.broken for episode in result.episodes)
 
 
-def test_many_conversations_are_in_flight(server: str) -> None:
-    one, many = play(server, "good", tasks=12), play(server, "good", tasks=12, workers=8)
-    assert one == many
+def test_64_conversations_are_in_flight(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = play(server, "good", tasks=96)
+    flying = set[int]()
+    most = 0
+    answer = ChatAgents.answer
+
+    def counted(self: ChatAgents, *arguments: Any) -> Any:
+        nonlocal most
+        flying.add(threading.get_ident())
+        most = max(most, len(flying))
+        try:
+            return answer(self, *arguments)
+        finally:
+            flying.discard(threading.get_ident())
+
+    monkeypatch.setattr(ChatAgents, "answer", counted)
+    many = play(server, "slow", tasks=96, workers=64, call_seconds=60.0)
+    assert [line(replace(episode, seconds=0.0)) for episode in one.episodes] == [
+        line(replace(episode, seconds=0.0)) for episode in many.episodes
+    ]
+    assert 48 <= most <= 64  # Not all of them ask at the same moment.
 
 
 @pytest.mark.parametrize(("mood", "said"), [("dead", "out of order"), ("refusing", "wrong key")])
@@ -204,6 +225,22 @@ def test_an_agent_stops_at_its_limits(
     result = play(server, mood, tasks=1, **settings)
     (episode,) = result.episodes
     assert (episode.stopped, episode.turns, episode.success, episode.broken) == (reason, turns, False, "")
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [*((number, 400) for number in range(len(TOO_LONG))), (0, 500), (8, 500), (9, 422)]
+)
+def test_a_conversation_that_is_too_long_is_lost_in_whatever_words_a_server_says_so(
+    server: str, number: int, status: int
+) -> None:
+    (episode,) = play(server, f"said-{number}-{status}", tasks=1).episodes
+    assert (episode.stopped, episode.turns, episode.success, episode.broken) == ("context", 1, False, "")
+
+
+def test_what_is_refused_for_another_reason_is_not_lost(server: str) -> None:
+    (episode,) = play(server, "small", tasks=1).episodes
+    assert "must be 1 in this context" in episode.broken
+    assert not episode.stopped
 
 
 def test_the_cost_is_that_of_the_tokens_which_the_server_counts(server: str, tmp_path: Path) -> None:
