@@ -10,6 +10,7 @@ import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
@@ -22,6 +23,28 @@ from textagent_gym.wrappers import AdmissibleActionHints
 
 LIGHTS = "lights/Lights-v0"
 SMALL = "TextWorld-w2-o3-q4"
+
+
+class NumberAgent:
+    """Answers with numbers."""
+
+    name = "numbers"
+
+    def __init__(self, env: object) -> None:
+        """Play any environment."""
+
+    def reset(self, seed: int) -> None:
+        """Forget nothing."""
+
+    def act(self, observation: str, info: dict[str, Any]) -> Any:
+        return 5
+
+
+class SeedlessAgent(NumberAgent):
+    """Takes no seed."""
+
+    def reset(self) -> None:  # type: ignore[override]
+        """Forget nothing."""
 
 
 def test_help_and_list_name_everything() -> None:
@@ -70,6 +93,15 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
         (("info", SMALL, "--set", "rooms=4", "--set", "rooms=5"), "rooms is set twice"),
         (("info", "TextWorldCoinCollector", "--set", "level=999"), "1 to 233"),
         (("eval", LIGHTS, "--agent", "genius"), "admissible-random"),
+        (("eval", LIGHTS, "--agent", "os:system"), "makes no agent for an environment: TypeError"),
+        (("eval", LIGHTS, "--agent", "os:getpid"), "makes no agent for an environment: TypeError"),
+        (("eval", LIGHTS, "--agent", "json:loads"), "the JSON object must be"),
+        (("eval", LIGHTS, "--agent", "builtins:id"), "has no methods reset(seed) and act(observation, info)"),
+        (("eval", LIGHTS, "--agent", "math:pi"), "'math:pi' is not a function or class"),
+        (("eval", LIGHTS, "--agent", "..os:system"), "cannot be imported"),
+        (("eval", LIGHTS, "--agent", f"{__name__}:SeedlessAgent"), "has no methods reset(seed)"),
+        (("eval", LIGHTS, "--agent", f"{__name__}:NumberAgent"), "the agent 'numbers' answers 5: an action is a text"),
+        (("eval", LIGHTS, "--agent", f"{__name__}:NumberAgent", "--workers", "2"), "the agent 'numbers' answers 5"),
         (("eval", LIGHTS, "--split", "dev"), "validation"),
         (("eval", LIGHTS, "--workers", "0"), "--workers must be at least 1"),
         (("eval", LIGHTS, "--out", "/"), "folder"),

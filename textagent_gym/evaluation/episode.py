@@ -153,6 +153,9 @@ def play(
     Returns:
         the episode. A world that cannot even be reset is one without turns that says why it broke; what the agent
         could not answer (`AgentError`) breaks the episode too, and is no action.
+
+    Raises:
+        InvalidOptionError: the agent answers with something else than a text.
     """
     started = time.perf_counter()
     try:
@@ -173,6 +176,10 @@ def play(
         if action is None:
             stopped = getattr(agent, "stop_reason", "") or "context"
             break
+        if not isinstance(action, str):
+            raise InvalidOptionError(
+                f"the agent {getattr(agent, 'name', '')!r} answers {action!r:.100}: an action is a text, or None"
+            )
         read, sampled = observation, getattr(agent, "sampled", None)
         remarks, room = kept_remarks(getattr(agent, "remarks", None), room)
         observation, reward, terminated, truncated, info = env.step(action)
