@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import pytest
+from rich.console import Console
 
 from benchmarks.reference_entries import ENTRIES
 from tests.cli.program import PROGRAM, call, run
 from textagent_gym.cli.environment import ChosenTasks
-from textagent_gym.evaluation import evaluate
+from textagent_gym.cli.tables import suite_table
+from textagent_gym.evaluation import evaluate, load_result, summarize
 from textagent_gym.wrappers import AdmissibleActionHints
 
 LIGHTS = "lights/Lights-v0"
@@ -290,6 +294,36 @@ def test_types_of_tasks_are_never_cut_and_intervals_stay_in_a_line() -> None:
     assert [row[0] for row in rows if row[0] != "tasks"] == ["all", "clean", "pick"]
     assert "expert in textagent/ALFWorld-v0, split test" in done.stdout
     assert "…" not in done.stdout
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+@pytest.mark.parametrize("scored", [False, True])
+def test_no_number_and_no_part_is_cut_however_narrow_the_terminal_is(columns: int, scored: bool) -> None:
+    result = load_result(ENTRIES / "scienceworld-quick-v1" / "random")
+    if not scored:
+        evaluations = {
+            name: replace(each, episodes=tuple(replace(episode, score=None) for episode in each.episodes))
+            for name, each in result.evaluations.items()
+        }
+        result = replace(result, evaluations=evaluations)
+    names = ("one-room", "two-rooms-and-a-door", "x")
+    (evaluation, *_) = result.evaluations.values()
+    result = replace(result, evaluations=dict.fromkeys(names, evaluation))
+    out = io.StringIO()
+    Console(file=out, width=columns).print(suite_table(result))
+    text = out.getvalue()
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= columns
+    for name in names:
+        (row,) = (line for line in text.splitlines() if re.match(rf" +{name} ", line))
+        intervals = re.findall(r"\d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\]", row)
+        assert len(intervals) == sum(f"{column} [95%]" in text for column in ("success", "return", "score"))
+        assert intervals[0] == str(summarize(evaluation.episodes).success)
+    whole = {"success", "return", "turns", "invalid", *(("score",) if scored else ())}
+    left_out = {name for name in whole if not re.search(rf"^.*episodes .*\b{name}\b", text, re.MULTILINE)}
+    said = " ".join(text.split()).partition("left out for want of width: ")[2]
+    assert set(said.split(", ")) - {""} == left_out
+    assert columns < 200 or not left_out
 
 
 def test_the_version_is_that_of_the_package() -> None:
