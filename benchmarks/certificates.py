@@ -48,6 +48,8 @@ _HEAD = """# Certificates
 Whether registered worlds keep what every world promises, as `textagent-gym certify ID` checks it. This page is made by
 `make certificates`; CI certifies some ids of each world again, and fails where the page says otherwise.
 
+What is not found: a world that tells the next one or two commands in every turn, and one that a secret word solves.
+
 """
 _NOT_YET = "not checked yet"
 _MARKS = {KEPT: "kept", BROKEN: "**broken**"}
@@ -137,6 +139,7 @@ def main() -> None:
         rows[id] = row_of(id)
         chosen.out.write_text(page(rows), encoding="utf-8")
         print(f"{id}: {time.perf_counter() - started:.0f} s", flush=True)
+    chosen.out.write_text(page(rows), encoding="utf-8")  # Its words may have changed where no row is missing.
 
 
 if __name__ == "__main__":

@@ -7,6 +7,10 @@ The first part of the path says how it behaves:
     dead      500, always
     refusing  401, always
     short     400 after the first answer: the conversation is too long
+    said-NUMBER-STATUS  as short, in the words of another server (see `TOO_LONG`)
+    small     400 after the first answer, for another reason
+    slow      as good, after a moment in which others can ask
+    thinking  as good, with reasoning, and text beside a call
     empty     an answer without a word
     odd       calls that are damaged, several at once
 """
@@ -21,6 +25,73 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 CALLS = itertools.count()
+_VLLM = "Please reduce the length of the messages or completion."
+TOO_LONG: list[dict[str, Any]] = [
+    {
+        "error": {
+            "code": 400,
+            "message": "the request exceeds the available context size. try increasing the context size or enable "
+            "context shift",
+            "type": "exceed_context_size_error",
+            "n_prompt_tokens": 1407,
+            "n_ctx": 256,
+        }
+    },
+    {
+        "error": {
+            "code": 400,
+            "message": "request (1407 tokens) exceeds the available context size (256 tokens), try increasing it",
+            "type": "exceed_context_size_error",
+            "n_prompt_tokens": 1407,
+            "n_ctx": 256,
+        }
+    },
+    {"error": {"code": 400, "message": "the request exceeds the available context size", "type": "server_error"}},
+    {
+        "object": "error",
+        "message": "This model's maximum context length is 6048 tokens. However, you requested 6616 tokens (568 in the "
+        f"messages, 6048 in the completion). {_VLLM}",
+        "type": "BadRequestError",
+        "param": None,
+        "code": 400,
+    },
+    {
+        "error": {
+            "message": "max_tokens must be at least 1, got -186.",
+            "type": "BadRequestError",
+            "param": None,
+            "code": 400,
+        }
+    },
+    {
+        "object": "error",
+        "message": "The input (61709 tokens) is longer than the model's context length (40960 tokens).",
+        "type": "BadRequestError",
+        "param": None,
+        "code": 400,
+    },
+    {
+        "error": {
+            "message": "This model's maximum context length is 131072 tokens. However, you requested 131134 tokens "
+            f"(122942 in the messages, 8192 in the completion). {_VLLM}",
+            "type": "invalid_request_error",
+            "param": None,
+            "code": "invalid_request_error",
+        }
+    },
+    {
+        "type": "error",
+        "error": {"type": "invalid_request_error", "message": "prompt is too long: 208310 tokens > 200000 maximum"},
+    },
+    {"error": {"message": "Requested tokens (516) exceed context window of 512", "type": "internal_server_error"}},
+    {
+        "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: 3000 `inputs` "
+        "tokens and 20 `max_new_tokens`",
+        "error_type": "validation",
+    },
+]
+"""What servers answer to a conversation that is longer than their model's context: llama.cpp (three versions), vLLM
+(two), SGLang, DeepSeek, Anthropic, llama-cpp-python, TGI."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -39,6 +110,13 @@ class Handler(BaseHTTPRequestHandler):
         if mood == "short" and len(asked["messages"]) > 2:
             text = "This model's maximum context length is 100 tokens."
             return self.reply(400, {"error": {"message": text, "code": "context_length_exceeded"}})
+        if mood.startswith("said-") and len(asked["messages"]) > 2:
+            _, number, status = mood.split("-")
+            return self.reply(int(status), TOO_LONG[int(number)])
+        if mood == "small" and len(asked["messages"]) > 2:
+            return self.reply(400, {"error": {"message": "The length of 'tools' must be 1 in this context."}})
+        if mood == "slow":
+            time.sleep(0.05)
         if mood == "moody":
             turn = next(CALLS) % 7
             if turn == 0:
@@ -55,7 +133,11 @@ class Handler(BaseHTTPRequestHandler):
                 return self.send(b"<html>Bad gateway</html>")
             if turn == 5:
                 return self.reply(200, {**completion({}), "choices": []})
-        answer = completion(self.message(mood, asked))
+        message = self.message(mood, asked)
+        if mood == "thinking":
+            message["reasoning_content"] = f"<b>{len(asked['messages'])}</b> messages, \ud83d\ude00\ud800 \x1b[2J"
+            message["content"] = message["content"] or "I press it."
+        answer = completion(message)
         if mood == "uncounted":
             del answer["usage"]
         return self.reply(200, answer)
@@ -101,6 +183,7 @@ def completion(message: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    ThreadingHTTPServer.request_queue_size = 128  # More than are ever in flight: five would wait, and the others fail.
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(server.server_port, flush=True)
     server.serve_forever()

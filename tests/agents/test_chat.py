@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ import gymnasium
 import jsonschema
 import pytest
 
+from tests.agents.chat_server import TOO_LONG
 from tests.cli.program import run
-from tests.evaluation.results import SUITE
+from tests.evaluation.results import SUITE, paths, read, summarize_again, write
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
 from textagent_gym.evaluation import (
     SUITES,
@@ -28,6 +31,7 @@ from textagent_gym.evaluation import (
     verify_result,
 )
 from textagent_gym.evaluation.records import line
+from textagent_gym.evaluation.remarks import LONGEST_REMARK, MOST_REMARKS
 from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.processes import start
 from textagent_gym.wrappers import ActionParser
@@ -81,6 +85,69 @@ def test_a_model_plays(server: str, settings: dict[str, Any]) -> None:
         assert {action.split()[0] for episode in result.episodes for action in episode.actions} == {"press"}
 
 
+@pytest.mark.parametrize("tools", [False, True])
+def test_reasoning_and_text_beside_a_call_are_kept_as_the_agents_own_word(
+    server: str, tools: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+    folder = tmp_path / "r"
+    result = evaluate_suite(SUITE, agents(server, "thinking", tools=tools), folder)
+    assert all(episode.success for episode in result.episodes)
+    _, conversations = paths(folder)
+    said = read(conversations)
+    answers = [message for message in said[0] if message["role"] == "assistant"]
+    for number, answer in enumerate(answers):
+        assert answer["reasoning"] == f"<b>{2 * number + 2}</b> messages, \U0001f600\ud800 \x1b[2J"
+        assert answer.get("text") == ("I press it." if tools else None)
+        assert answer["content"].startswith("press ")
+    jsonschema.validate(said[0], schemas()["PART.conversations.jsonl.gz"])
+    assert verify_result(folder).mismatches == ()
+    for wrong in ("", "x" * (LONGEST_REMARK + 1), 7, None):
+        answers[0]["reasoning"] = wrong
+        write(conversations, said)
+        summarize_again(folder)
+        assert [mismatch.episode for mismatch in verify_result(folder).mismatches] == [0]
+    answers[0]["reasoning"] = "Another word of the agent's own."
+    for message in said[1]:
+        message.pop("reasoning", None)
+    write(conversations, said)
+    summarize_again(folder)
+    assert verify_result(folder).mismatches == ()
+    said[0][1]["reasoning"] = "What the world thinks."
+    write(conversations, said)
+    summarize_again(folder)
+    assert [mismatch.episode for mismatch in verify_result(folder).mismatches] == [0]
+
+
+class Talkative:
+    """Says more beside its actions than is kept."""
+
+    name = "talkative"
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        self.remarks: Any = None
+
+    def reset(self, seed: int) -> None:
+        self.remarks = None
+
+    def act(self, observation: str, info: dict[str, Any]) -> str:
+        self.remarks = {"reasoning": "\U0001f600" * 10 * LONGEST_REMARK, "text": 7, "mood": "x"}
+        return "press red"
+
+
+def test_remarks_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+    evaluate_suite(SUITE, Talkative, tmp_path / "r")
+    answers = [message for message in read(paths(tmp_path / "r")[1])[0] if message["role"] == "assistant"]
+    assert len(answers) > 3
+    kept = [answer["reasoning"] for answer in answers if "reasoning" in answer]
+    assert 0 < len(kept) < len(answers)
+    assert all(len(text) == LONGEST_REMARK and text.endswith("[of 200000 characters]") for text in kept)
+    assert sum(len(json.dumps(text)) for text in kept) <= MOST_REMARKS
+    assert not any({"text", "mood"} & set(answer) for answer in answers)
+    assert verify_result(tmp_path / "r").mismatches == ()
+
+
 def test_a_server_that_misbehaves_costs_neither_turns_nor_episodes(server: str) -> None:
     result = play(server, "moody", tasks=3, retries=30)
     assert [episode.actions for episode in result.episodes] == [
@@ -89,9 +156,27 @@ def test_a_server_that_misbehaves_costs_neither_turns_nor_episodes(server: str) 
     assert not any(episode.broken for episode in result.episodes)
 
 
-def test_many_conversations_are_in_flight(server: str) -> None:
-    one, many = play(server, "good", tasks=12), play(server, "good", tasks=12, workers=8)
-    assert one == many
+def test_64_conversations_are_in_flight(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = play(server, "good", tasks=96)
+    flying = set[int]()
+    most = 0
+    answer = ChatAgents.answer
+
+    def counted(self: ChatAgents, *arguments: Any) -> Any:
+        nonlocal most
+        flying.add(threading.get_ident())
+        most = max(most, len(flying))
+        try:
+            return answer(self, *arguments)
+        finally:
+            flying.discard(threading.get_ident())
+
+    monkeypatch.setattr(ChatAgents, "answer", counted)
+    many = play(server, "slow", tasks=96, workers=64, call_seconds=60.0)
+    assert [line(replace(episode, seconds=0.0)) for episode in one.episodes] == [
+        line(replace(episode, seconds=0.0)) for episode in many.episodes
+    ]
+    assert 48 <= most <= 64  # Not all of them ask at the same moment.
 
 
 @pytest.mark.parametrize(("mood", "said"), [("dead", "out of order"), ("refusing", "wrong key")])
@@ -140,6 +225,22 @@ def test_an_agent_stops_at_its_limits(
     result = play(server, mood, tasks=1, **settings)
     (episode,) = result.episodes
     assert (episode.stopped, episode.turns, episode.success, episode.broken) == (reason, turns, False, "")
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [*((number, 400) for number in range(len(TOO_LONG))), (0, 500), (8, 500), (9, 422)]
+)
+def test_a_conversation_that_is_too_long_is_lost_in_whatever_words_a_server_says_so(
+    server: str, number: int, status: int
+) -> None:
+    (episode,) = play(server, f"said-{number}-{status}", tasks=1).episodes
+    assert (episode.stopped, episode.turns, episode.success, episode.broken) == ("context", 1, False, "")
+
+
+def test_what_is_refused_for_another_reason_is_not_lost(server: str) -> None:
+    (episode,) = play(server, "small", tasks=1).episodes
+    assert "must be 1 in this context" in episode.broken
+    assert not episode.stopped
 
 
 def test_the_cost_is_that_of_the_tokens_which_the_server_counts(server: str, tmp_path: Path) -> None:

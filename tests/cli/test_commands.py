@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
+from rich.console import Console
 
 from benchmarks.reference_entries import ENTRIES
 from tests.cli.program import PROGRAM, call, run
 from textagent_gym.cli.environment import ChosenTasks
-from textagent_gym.evaluation import evaluate
+from textagent_gym.cli.tables import suite_table
+from textagent_gym.evaluation import evaluate, load_result, summarize
 from textagent_gym.wrappers import AdmissibleActionHints
 
 LIGHTS = "lights/Lights-v0"
 SMALL = "TextWorld-w2-o3-q4"
+
+
+class NumberAgent:
+    """Answers with numbers."""
+
+    name = "numbers"
+
+    def __init__(self, env: object) -> None:
+        """Play any environment."""
+
+    def reset(self, seed: int) -> None:
+        """Forget nothing."""
+
+    def act(self, observation: str, info: dict[str, Any]) -> Any:
+        return 5
+
+
+class SeedlessAgent(NumberAgent):
+    """Takes no seed."""
+
+    def reset(self) -> None:  # type: ignore[override]
+        """Forget nothing."""
 
 
 def test_help_and_list_name_everything() -> None:
@@ -70,6 +97,15 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
         (("info", SMALL, "--set", "rooms=4", "--set", "rooms=5"), "rooms is set twice"),
         (("info", "TextWorldCoinCollector", "--set", "level=999"), "1 to 233"),
         (("eval", LIGHTS, "--agent", "genius"), "admissible-random"),
+        (("eval", LIGHTS, "--agent", "os:system"), "makes no agent for an environment: TypeError"),
+        (("eval", LIGHTS, "--agent", "os:getpid"), "makes no agent for an environment: TypeError"),
+        (("eval", LIGHTS, "--agent", "json:loads"), "the JSON object must be"),
+        (("eval", LIGHTS, "--agent", "builtins:id"), "has no methods reset(seed) and act(observation, info)"),
+        (("eval", LIGHTS, "--agent", "math:pi"), "'math:pi' is not a function or class"),
+        (("eval", LIGHTS, "--agent", "..os:system"), "cannot be imported"),
+        (("eval", LIGHTS, "--agent", f"{__name__}:SeedlessAgent"), "has no methods reset(seed)"),
+        (("eval", LIGHTS, "--agent", f"{__name__}:NumberAgent"), "the agent 'numbers' answers 5: an action is a text"),
+        (("eval", LIGHTS, "--agent", f"{__name__}:NumberAgent", "--workers", "2"), "the agent 'numbers' answers 5"),
         (("eval", LIGHTS, "--split", "dev"), "validation"),
         (("eval", LIGHTS, "--workers", "0"), "--workers must be at least 1"),
         (("eval", LIGHTS, "--out", "/"), "folder"),
@@ -260,6 +296,36 @@ def test_types_of_tasks_are_never_cut_and_intervals_stay_in_a_line() -> None:
     assert "…" not in done.stdout
 
 
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+@pytest.mark.parametrize("scored", [False, True])
+def test_no_number_and_no_part_is_cut_however_narrow_the_terminal_is(columns: int, scored: bool) -> None:
+    result = load_result(ENTRIES / "scienceworld-quick-v1" / "random")
+    if not scored:
+        evaluations = {
+            name: replace(each, episodes=tuple(replace(episode, score=None) for episode in each.episodes))
+            for name, each in result.evaluations.items()
+        }
+        result = replace(result, evaluations=evaluations)
+    names = ("one-room", "two-rooms-and-a-door", "x")
+    (evaluation, *_) = result.evaluations.values()
+    result = replace(result, evaluations=dict.fromkeys(names, evaluation))
+    out = io.StringIO()
+    Console(file=out, width=columns).print(suite_table(result))
+    text = out.getvalue()
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= columns
+    for name in names:
+        (row,) = (line for line in text.splitlines() if re.match(rf" +{name} ", line))
+        intervals = re.findall(r"\d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\]", row)
+        assert len(intervals) == sum(f"{column} [95%]" in text for column in ("success", "return", "score"))
+        assert intervals[0] == str(summarize(evaluation.episodes).success)
+    whole = {"success", "return", "turns", "invalid", *(("score",) if scored else ())}
+    left_out = {name for name in whole if not re.search(rf"^.*episodes .*\b{name}\b", text, re.MULTILINE)}
+    said = " ".join(text.split()).partition("left out for want of width: ")[2]
+    assert set(said.split(", ")) - {""} == left_out
+    assert columns < 200 or not left_out
+
+
 def test_the_version_is_that_of_the_package() -> None:
     assert call("--version").stdout == f"textagent-gym {version('textagent-gym')}\n"
 
@@ -311,6 +377,23 @@ def test_ctrl_c_in_the_middle_keeps_what_is_done(tmp_path: Path) -> None:
     assert len(part.read_text().splitlines()) - 1 - int(kept[1]) in (0, 1)  # The last one may not have been counted.
     assert int(kept[1]) > 10
     assert not out.exists()
+
+
+@pytest.mark.parametrize("command", ["info", "verify", "list", "--help", "--version"])
+def test_a_reader_that_goes_ends_a_command_quietly_and_never_says_that_all_is_right(
+    tmp_path: Path, command: str
+) -> None:
+    given = {"info": (LIGHTS,), "verify": (str(tmp_path / "r.jsonl"),)}.get(command, ())
+    if command == "verify":
+        evaluate(LIGHTS, "oracle", tasks=1, path=tmp_path / "r.jsonl")
+    reader, writer = os.pipe()
+    os.close(reader)  # As `| head -0`, in a race that is always lost.
+    program = [sys.executable, "-c", PROGRAM, command, *given]
+    done = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=400, check=False)
+    os.close(writer)
+    assert done.returncode == 141  # As a program that SIGPIPE ends.
+    assert "Error" not in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_cache_of_every_world_is_shown_and_cleared(tmp_path: Path) -> None:

@@ -351,6 +351,7 @@ CONVERSATION_EDITS: dict[str, Callable[[list[Any]], object]] = {
     "role": lambda all_said: all_said[0][1].update(role="assistant"),
     "message is missing": lambda all_said: all_said[0].pop(),
     "message too many": lambda all_said: all_said[0].append({"role": "user", "content": "Well done."}),
+    "remark of an agent that makes none": lambda all_said: all_said[0][2].update(reasoning="hm"),
     "thought": lambda all_said: all_said[0][2].update(thought="hm"),
     "conversation is missing": lambda all_said: all_said.pop(0),
     "conversation too many": lambda all_said: all_said.append([]),

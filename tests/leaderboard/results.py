@@ -32,6 +32,7 @@ class AttackingAgent:
 
     def act(self, observation: str, info: dict[str, Any]) -> str:
         self._turn += 1
+        self.remarks = {"reasoning": ATTACK, "text": ATTACK}
         return ATTACK if self._turn % 2 else "press red"
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.program import run
 from tests.evaluation.results import SUITE, paths, read, write
+from tests.leaderboard.results import ATTACK
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import load_result
 from textagent_gym.leaderboard.atif import atif
@@ -31,6 +32,8 @@ def test_atif_documents_are_read_by_the_formats_own_package(results: Path, name:
         acted = [step for step in trajectory.steps if step.source == "agent"]
         assert [step.message for step in acted] == [text.replace("\ud800", "\ufffd") for text in record.actions]
         assert tuple(step.extra["reward"] for step in acted) == record.rewards
+        written = ATTACK.replace("\ud800", "\ufffd") if name == "attacking" else None
+        assert {(step.reasoning_content, step.extra.get("text")) for step in acted} == {(written, written)}
         assert trajectory.final_metrics.extra["return"] == record.total_reward
         assert trajectory.final_metrics.extra["success"] is record.success
         assert acted[-1].observation.results[0].content == last_words(folder, document["trajectory_id"])
@@ -58,6 +61,9 @@ def test_inspect_reads_its_logs(results: Path, name: str, tmp_path: Path) -> Non
         sample = found[record.task, number % part.episodes + 1]
         answers = [message.text for message in sample.messages if message.role == "assistant"]
         assert answers == [text.replace("\ud800", "\\ud800") for text in record.actions]  # As Inspect writes it.
+        if name == "attacking":
+            (asked,) = {message.content[0].reasoning for message in sample.messages if message.role == "assistant"}
+            assert asked == ATTACK.replace("\ud800", "\\ud800")
         rewards = [m.metadata["reward"] for m in sample.messages if m.role == "user" and m.metadata]
         assert tuple(rewards) == record.rewards
         assert sample.scores["textagent_gym"].value == int(record.success)

@@ -135,7 +135,8 @@ def test_what_an_attacker_wrote_is_there_as_text(site: Path) -> None:
     (folder,) = (site / "data" / "episodes").glob("*bold*")
     episode = data(folder / SUITE.parts[0].name / "0.js")
     assert isinstance(episode, dict)
-    assert episode["turns"][0]["answer"] == visible(ATTACK)
+    first = episode["turns"][0]
+    assert first["answer"] == first["reasoning"] == first["text"] == visible(ATTACK)
 
 
 def test_data_cannot_end_the_script_that_holds_them(site: Path) -> None:

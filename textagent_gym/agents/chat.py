@@ -23,6 +23,20 @@ if TYPE_CHECKING:
     import tenacity
 
 _RETRIED = (408, 409, 425, 429)  # Statuses below 500 after which the same call may succeed.
+_TOO_LONG = (
+    ("context_length_exceeded",),  # OpenAI
+    ("exceed_context_size_error",),  # llama.cpp
+    ("exceeds the available context size",),  # llama.cpp, before it had a type for it
+    ("maximum context length",),  # vLLM, DeepSeek, Mistral
+    ("longer than", "context length"),  # SGLang
+    ("longer than", "maximum model length"),  # vLLM
+    ("max_tokens must be at least 1, got -",),  # vLLM: nothing is left of the context for an answer.
+    ("prompt is too long",),  # Anthropic
+    ("exceed context window",),  # llama-cpp-python
+    ("`inputs` tokens + `max_new_tokens` must be",),  # TGI
+    ("input token count", "exceeds the maximum number of tokens"),  # Gemini
+)
+"""Words, in small letters, by which servers say that a conversation is longer than the model's context."""
 _LONGEST_PAUSE = 60.0  # Seconds between two calls: limits of rates are per minute.
 _LONGEST_REASON = 300  # Characters of a server's message that are kept.
 
@@ -175,9 +189,9 @@ class ChatAgents:
         try:
             return self._retrying(call)
         except Exception as error:  # Whatever a server or its client does, the evaluation continues.
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
-            if getattr(error, "status_code", None) == 400 and "context" in reason and "length" in reason:
+            if _is_too_long(error):
                 raise _ContextError from error
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
             raise AgentError(f"the server gives no answer: {reason}") from error
 
 
@@ -200,6 +214,8 @@ class ChatAgent:
         cost: price of all tokens read and written in this episode; `None` without prices, or if the server does not
             count them.
         stop_reason: "context", "turns", "tokens", "cost" or "time", once the agent has stopped.
+        remarks: what the model wrote beside its last action: `reasoning`, where the server tells it, and `text` beside
+            the call of a function.
     """
 
     def __init__(self, agents: ChatAgents, env: gymnasium.Env[str, str]) -> None:
@@ -220,6 +236,7 @@ class ChatAgent:
         self.tokens: int | None = 0
         self.cost = self._agents.settings.cost(0, 0)
         self.stop_reason = ""
+        self.remarks: dict[str, str] = {}
 
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
         """The model's answer, or the call of a function as `calls.render_function` writes it.
@@ -244,11 +261,13 @@ class ChatAgent:
         self._count(getattr(answer, "usage", None))
         message = answer.choices[0].message
         text = str(message.content or getattr(message, "refusal", None) or "")
+        self.remarks = {"reasoning": _reasoning(message)}
         calls = [call for call in getattr(message, "tool_calls", None) or () if getattr(call, "function", None)]
         if not self._tools or not calls:
             self._call = None
             self._messages.append({"role": "assistant", "content": text})
             return text
+        self.remarks["text"] = text
         call = calls[0]  # One action per turn: whatever else is called was not done, and is not remembered.
         name, arguments = str(call.function.name), str(call.function.arguments or "")
         self._call = str(call.id)
@@ -295,6 +314,13 @@ class ChatAgent:
         return next((name for name, value, most in limits if most is not None and value >= most), "")
 
 
+def _reasoning(message: Any) -> str:
+    """The reasoning of an answer, as servers call it: DeepSeek, SGLang and llama.cpp, or vLLM and OpenRouter; "" if it
+    is not told."""
+    texts = (getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
+    return next((text for text in texts if isinstance(text, str) and text), "")
+
+
 def _without_password(url: str | None) -> str | None:
     """An address without the name and the password of a user, and without a query."""
     if url is None:
@@ -306,7 +332,21 @@ def _without_password(url: str | None) -> str | None:
 def _may_pass(error: BaseException) -> bool:
     """Whether the same call may succeed later: not if the server has refused it for what it is."""
     status = getattr(error, "status_code", None)
+    if _is_too_long(error):
+        return False
     return isinstance(error, Exception) and (status is None or status >= 500 or status in _RETRIED)
+
+
+def _is_too_long(error: BaseException) -> bool:
+    """Whether a server has refused a conversation because it does not fit into the model's context.
+
+    llama.cpp has said so with status 500 at first.
+    """
+    if getattr(error, "status_code", None) not in (400, 413, 422, 500):
+        return False
+    # The client's message leaves out a body whose "error" is a text.
+    text = f"{error} {getattr(error, 'body', '')}".lower()
+    return any(all(word in text for word in words) for words in _TOO_LONG)
 
 
 def _pause(state: tenacity.RetryCallState) -> float:

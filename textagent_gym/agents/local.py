@@ -63,7 +63,7 @@ def agents_of(name: str) -> Callable[[gymnasium.Env[str, str]], Agent]:
     module, _, function = name.partition(":")
     try:
         agents = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise InvalidOptionError(f"agent {name!r} cannot be imported: {error}") from error
     if not callable(agents):
         raise InvalidOptionError(f"agent {name!r} is not a function or class that makes an agent for an environment")

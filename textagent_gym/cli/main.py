@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import tyro
 
@@ -26,6 +27,9 @@ from textagent_gym.cli.swe import Swe
 from textagent_gym.cli.trajectories import Trajectories
 from textagent_gym.cli.verify import Verify
 
+_READER_GONE = 141
+"""Exit status of a program whose output nobody reads any more, as of one that SIGPIPE ends: not 0, by which `verify`
+would say that nothing is wrong."""
 _DESCRIPTION = """Text environments with measured difficulty for language agents.
 `textagent-gym COMMAND --help` explains a command; `textagent-gym --version` prints the installed version."""
 
@@ -51,32 +55,51 @@ Command = (
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; exits with 0, with 1 if it failed, 2 for wrong arguments, 130 for Ctrl-C."""
+    """Run a command; exits with 0, with 1 if it failed, 2 for wrong arguments, 130 for Ctrl-C, and 141 where the reader
+    of what it prints has gone.
+    """
     import gymnasium
     from rich.console import Console
 
     from textagent_gym.errors import TextAgentError
     from textagent_gym.terminal import visible
 
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments == ["--version"]:
-        print(f"textagent-gym {version('textagent-gym')}")
-        sys.exit(0)
     try:
-        command = tyro.cli(
-            Command,
-            prog="textagent-gym",
-            description=_DESCRIPTION,
-            config=(tyro.conf.FlagCreatePairsOff,),
-            args=arguments,
-        )
-        sys.exit(command.run())
+        try:
+            _run(sys.argv[1:] if arguments is None else arguments)
+        finally:
+            sys.stdout.flush()  # Python would too, when it is too late to say anything about a closed pipe.
     except KeyboardInterrupt as stop:
         Console(stderr=True).print(visible(str(stop)) or "Stopped.", style="yellow", markup=False, soft_wrap=True)
         sys.exit(130)
-    except BrokenPipeError:  # The reader of a pipe has seen enough.
-        sys.stderr.close()
-        sys.exit(0)
+    except BrokenPipeError:
+        _end_without_reader()
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # So rich ends a program.
+            _end_without_reader()
+        raise
     except (TextAgentError, gymnasium.error.Error, OSError) as error:
         Console(stderr=True).print(visible(f"Error: {error}"), style="red", markup=False, highlight=False)
         sys.exit(2 if isinstance(error, ValueError | LookupError | gymnasium.error.UnregisteredEnv) else 1)
+
+
+def _run(arguments: list[str]) -> NoReturn:
+    """Run a command, and exit with its status."""
+    if arguments == ["--version"]:
+        print(f"textagent-gym {version('textagent-gym')}")
+        sys.exit(0)
+    command = tyro.cli(
+        Command,
+        prog="textagent-gym",
+        description=_DESCRIPTION,
+        config=(tyro.conf.FlagCreatePairsOff,),
+        args=arguments,
+    )
+    sys.exit(command.run())
+
+
+def _end_without_reader() -> NoReturn:
+    """Exit quietly: nothing more is written, not even what Python still holds."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    sys.exit(_READER_GONE)

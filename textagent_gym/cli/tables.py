@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
     from rich.table import Table
 
     from textagent_gym.evaluation import EpisodeRecord, Evaluation, Result, Summary
 
+_LEFT_OUT = ("invalid", "turns", "return [95%]", "score [95%]", "episodes")
+"""Columns that a narrow terminal has no room for, the first one first: the caption has a word on invalid actions, and
+`summary.json` has all numbers."""
+_LONGEST_WHOLE = 24
+"""Characters of a name that stay in one line, before which columns are left out: longer ones fold."""
+_ANY_WIDTH = 10_000
+"""Columns of a terminal on which every table fits."""
 
-def evaluation_table(result: Evaluation) -> Table:
+
+def evaluation_table(result: Evaluation) -> FittingTable:
     """The result of one environment, and that of each type of task."""
     from textagent_gym.evaluation import summarize_by_type
 
@@ -21,7 +31,7 @@ def evaluation_table(result: Evaluation) -> Table:
     return _table(f"{result.agent} in {result.env}, split {result.split}", rows, types)
 
 
-def suite_table(result: Result) -> Table:
+def suite_table(result: Result) -> FittingTable:
     """The result of a suite, and that of each of its parts."""
     evaluations = result.evaluations
     unit_returns = all(evaluation.unit_returns for evaluation in evaluations.values())
@@ -30,47 +40,91 @@ def suite_table(result: Result) -> Table:
     return _table(f"{result.agent:.100} in {result.suite.name}", rows, [])
 
 
+@dataclass(frozen=True)
+class FittingTable:
+    """A table that leaves out columns where a terminal is narrow, and says so: no number is ever cut.
+
+    Attributes:
+        title: words above it.
+        rows: name of each row, and its cells by column.
+        caption: words below it.
+    """
+
+    title: str
+    rows: tuple[tuple[str, dict[str, str]], ...]
+    caption: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        """The table with as many columns as fit."""
+        columns = list(dict.fromkeys(column for _, cells in self.rows for column in cells))
+        dropped: list[str] = []
+        for column in ("", *(column for column in _LEFT_OUT if column in columns)):
+            if column:
+                columns.remove(column)
+                dropped.append(column.split()[0])
+            table = self._table(columns, dropped)
+            if console.measure(table, options=options.update(width=_ANY_WIDTH)).minimum <= options.max_width:
+                break
+        yield table
+
+    def _table(self, columns: Sequence[str], dropped: Sequence[str]) -> Table:
+        """The table with some columns."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        from textagent_gym.terminal import visible
+
+        left_out = f"left out for want of width: {', '.join(dropped)}" if dropped else ""
+        table = Table(title=Text(visible(self.title)), header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.caption = "; ".join(text for text in (self.caption, left_out) if text)
+        names = [visible(name) for name, _ in self.rows]
+        table.add_column("tasks", overflow="fold", min_width=min(_LONGEST_WHOLE, max(map(len, names))))
+        for column in columns:
+            widest = max(len(column), *(len(cells.get(column, "")) for _, cells in self.rows))
+            table.add_column(column, no_wrap=True, min_width=widest)
+        for number, (name, (_, cells)) in enumerate(zip(names, self.rows, strict=True)):
+            table.add_row(Text(name), *(cells.get(column, "") for column in columns), style="dim" if number else "")
+        return table
+
+
 def _table(
     title: str,
     rows: Sequence[tuple[str, Sequence[EpisodeRecord], bool]],
     summaries: Sequence[tuple[str, Summary]],
-) -> Table:
+) -> FittingTable:
     """A table of names, episodes and whether returns stay in 0 to 1; then of names and summaries."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
     from textagent_gym.evaluation import summarize
     from textagent_gym.evaluation.results import total
-    from textagent_gym.terminal import visible
 
-    table = Table(title=Text(visible(title)), header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("tasks", overflow="fold")
     scored = any(episode.score is not None for _, episodes, _ in rows for episode in episodes)
-    scores = ["score [95%]"] if scored else []
-    for column in ("episodes", "success [95%]", "return [95%]", *scores, "turns", "invalid"):
-        table.add_column(column, no_wrap=True)
+    shown: list[tuple[str, dict[str, str]]] = []
+    caption = ""
     for number, (name, episodes, unit_returns) in enumerate(rows):
         counted = [episode for episode in episodes if not episode.broken]
         summary = summarize(counted, unit_returns=unit_returns) if counted else None
-        cells = _cells(summary, scored) if summary else ("0",)
-        table.add_row(Text(visible(name)), *cells, style="dim" if number else "")
+        shown.append((name, _cells(summary, scored) if summary else {"episodes": "0"}))
         if summary and not number:
-            table.caption = f"invalid actions per episode {summary.invalid_share}" + (
+            caption = f"invalid actions per episode {summary.invalid_share}" + (
                 f", turns over the shortest solution {summary.efficiency}" if summary.efficiency else ""
             )
             cost = total([episode.cost for episode in episodes])
-            table.caption += "" if cost is None else f", cost {cost:.4g}"
-    for name, summary in summaries:
-        table.add_row(Text(visible(name)), *_cells(summary, scored), style="dim")
-    return table
+            caption += "" if cost is None else f", cost {cost:.4g}"
+    shown += [(name, _cells(summary, scored)) for name, summary in summaries]
+    return FittingTable(title, tuple(shown), caption)
 
 
-def _cells(summary: Summary, scored: bool) -> tuple[str, ...]:
-    """A row of the table, without its name."""
-    scores = [str(summary.score) if summary.score is not None else ""] if scored else []
-    rates = (str(summary.success), str(summary.total_reward), *scores, f"{summary.turns.mean:.1f}")
-    return (str(summary.episodes), *rates, f"{summary.invalid:.1%}")
+def _cells(summary: Summary, scored: bool) -> dict[str, str]:
+    """A row of the table by column, without its name."""
+    scores = {"score [95%]": "" if summary.score is None else str(summary.score)} if scored else {}
+    return {
+        "episodes": str(summary.episodes),
+        "success [95%]": str(summary.success),
+        "return [95%]": str(summary.total_reward),
+        **scores,
+        "turns": f"{summary.turns.mean:.1f}",
+        "invalid": f"{summary.invalid:.1%}",
+    }
 
 
 class Tally:

@@ -64,7 +64,8 @@ class Verify:
         with bar("Replaying", len(load_result(self.result).episodes)) as done:
             verification = verify_result(self.result, done, model=self.model, challenge=self.challenge)
         result = verification.result
-        status = _print(verification.notes, verification.mismatches, result.episodes, result.agent, verification.exact)
+        checked = (verification.mismatches, result.episodes, result.agent, verification.exact)
+        status = _print(verification.notes, *checked, remarks=True)
         if not status:
             console = Console()
             console.print(suite_table(result))
@@ -92,7 +93,8 @@ class Verify:
         if evaluation.first or evaluation.seed:
             notes.append(f"Its maker chose tasks from number {evaluation.first} on, and seed {evaluation.seed}.")
         notes += other_versions(evaluation)
-        return _print(notes, mismatches, evaluation.episodes, evaluation.agent, not spec.nondeterministic)
+        exact = not spec.nondeterministic
+        return _print(notes, mismatches, evaluation.episodes, evaluation.agent, exact, remarks=False)
 
 
 def _print(
@@ -101,6 +103,8 @@ def _print(
     episodes: Sequence[EpisodeRecord],
     agent: str,
     exact: bool,
+    *,
+    remarks: bool,
 ) -> int:
     """Say what checking has shown; returns the exit status.
 
@@ -110,6 +114,7 @@ def _print(
         episodes: recorded episodes.
         agent: name of the agent.
         exact: whether texts are compared, and so the agents that act equally everywhere.
+        remarks: whether the agent may have written something beside its actions that is kept.
     """
     from rich.console import Console
 
@@ -142,7 +147,10 @@ def _print(
         return 1
     if broken < total:
         say(f"All {total - broken} episodes happened as recorded; success {summarize(episodes).success}.", "green")
-        who = "" if agent in (CHECKED_AGENTS if exact else UNREADING_AGENTS) else f"that {agent[:100]!r} acted, "
+        beside = "what it wrote beside its actions, " if remarks else ""
+        who = (
+            "" if agent in (CHECKED_AGENTS if exact else UNREADING_AGENTS) else f"that {agent[:100]!r} acted, {beside}"
+        )
         texts = "" if exact else "what the agent read, "
         cost = "" if all(episode.cost is None for episode in episodes) else "cost, "
         say(f"Not checked: {who}{texts}seconds, tokens, {cost}and the versions of packages.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
@@ -11,6 +11,7 @@ import gymnasium
 from textagent_gym.agents import Agent
 from textagent_gym.core import TextEnv
 from textagent_gym.errors import AgentError, InvalidOptionError, WorldBrokenError
+from textagent_gym.evaluation.remarks import MOST_REMARKS, kept_remarks
 from textagent_gym.sources import seed_bytes
 
 MOST_REPEATS = 3
@@ -27,6 +28,7 @@ class Turn:
         reward: reward of the action.
         valid: whether the world understood the action and it was applicable.
         sampled: `ids` and `log_probs` of the action's tokens; `None` where the agent does not tell.
+        remarks: texts that the agent's model wrote beside the action, bounded, by name (see `remarks.REMARKS`).
     """
 
     observation: Any
@@ -34,6 +36,7 @@ class Turn:
     reward: float
     valid: bool
     sampled: dict[str, Any] | None = None
+    remarks: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Episode:
     def conversation(self) -> list[dict[str, Any]]:
         """Everything that was said: the instructions as system, unless the first observation holds them, observations
         as user and actions as assistant, in turn; the last observation ends it. Actions of an agent that tells have
-        the `ids` and `log_probs` of their tokens."""
+        the `ids` and `log_probs` of their tokens, and the remarks of its model."""
         instructions = str(self.beginning.get("instructions", ""))
         shown = self.observations[0]
         hidden = instructions and not (isinstance(shown, str) and instructions in shown)
@@ -98,7 +101,7 @@ class Episode:
             for turn in self.turns
             for message in (
                 {"role": "user", "content": turn.observation},
-                {"role": "assistant", "content": turn.action, **(turn.sampled or {})},
+                {"role": "assistant", "content": turn.action, **(turn.sampled or {}), **turn.remarks},
             )
         ]
         return [*system, *messages, {"role": "user", "content": self.last_observation}]
@@ -150,6 +153,9 @@ def play(
     Returns:
         the episode. A world that cannot even be reset is one without turns that says why it broke; what the agent
         could not answer (`AgentError`) breaks the episode too, and is no action.
+
+    Raises:
+        InvalidOptionError: the agent answers with something else than a text.
     """
     started = time.perf_counter()
     try:
@@ -160,7 +166,7 @@ def play(
     agent.reset(seed)
     beginning, turns = info, []
     terminated = truncated = False
-    stopped = ""
+    stopped, room = "", MOST_REMARKS
     while not (terminated or truncated):
         try:
             action = agent.act(observation, info)
@@ -170,10 +176,15 @@ def play(
         if action is None:
             stopped = getattr(agent, "stop_reason", "") or "context"
             break
-        read = observation
+        if not isinstance(action, str):
+            raise InvalidOptionError(
+                f"the agent {getattr(agent, 'name', '')!r} answers {action!r:.100}: an action is a text, or None"
+            )
+        read, sampled = observation, getattr(agent, "sampled", None)
+        remarks, room = kept_remarks(getattr(agent, "remarks", None), room)
         observation, reward, terminated, truncated, info = env.step(action)
         valid = bool(info.get("valid_action", True))
-        turns.append(Turn(read, action, float(reward), valid, getattr(agent, "sampled", None)))
+        turns.append(Turn(read, action, float(reward), valid, sampled, remarks))
     seconds = time.perf_counter() - started
     return Episode(
         beginning,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
@@ -14,6 +16,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
+from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.evaluation.episode import MOST_REPEATS, base_of, play_until_whole
 from textagent_gym.evaluation.records import EpisodeRecord, record
 from textagent_gym.processes import worker_processes
@@ -51,8 +54,42 @@ class Played:
 
 
 def make_player(agent: AgentMaker, env: gymnasium.Env[str, str]) -> Agent:
-    """The agent for an environment."""
-    return make_agent(agent, env) if isinstance(agent, str) else agent(env)
+    """The agent for an environment.
+
+    Raises:
+        InvalidOptionError: there is no such agent, it cannot play this environment, or the function fails or makes no
+            agent.
+    """
+    if isinstance(agent, str):
+        return make_agent(agent, env)
+    name = ":".join(getattr(agent, part, "") for part in ("__module__", "__qualname__")).strip(":") or repr(agent)
+    try:
+        player = agent(env)
+    except (TextAgentError, gymnasium.error.Error):
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = "" if place.filename == __file__ else f" ({place.filename}, line {place.lineno})"
+        raise InvalidOptionError(
+            f"{name} makes no agent for an environment: {type(error).__name__}: {error}{where}"
+        ) from error
+    if not (_takes(player, "reset", 0) and _takes(player, "act", "", {})):
+        raise InvalidOptionError(
+            f"{name} makes no agent for an environment: {player!r:.100} has no methods reset(seed) and "
+            "act(observation, info)"
+        )
+    return player
+
+
+def _takes(player: object, method: str, *arguments: object) -> bool:
+    """Whether something has a method for some arguments."""
+    try:
+        inspect.signature(getattr(player, method)).bind(*arguments)
+    except (AttributeError, TypeError):
+        return False
+    except ValueError:  # It is written in C and does not tell.
+        pass
+    return True
 
 
 def play_job(env: gymnasium.Env[str, str], player: Agent, job: Job) -> Played:

@@ -253,7 +253,7 @@ def splits_are_disjoint(subject: Subject) -> str:
 
 
 def harder_settings_are_harder(subject: Subject) -> str:
-    """Of the settings of a difficulty axis, the harder ones measure harder and are not easier for anybody.
+    """Of the settings of a difficulty axis, the harder ones measure harder and are not easier for random play.
 
     The measured complexity grows; the oracle needs more actions where the length of the solution is the axis, and
     fewer nowhere; and an agent that draws admissible actions does not win more often (95% interval over tasks).

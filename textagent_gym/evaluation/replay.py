@@ -16,6 +16,7 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import Episode, episode_seed, play_until_whole
 from textagent_gym.evaluation.players import task_id
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, digest, line, packages_of, record
+from textagent_gym.evaluation.remarks import without_remarks
 from textagent_gym.evaluation.untrusted import spec_from_file
 
 
@@ -123,7 +124,8 @@ def replay(
 
     Every task must be there, in the order of the split, as often as the header says. Agents of this suite that act
     equally everywhere (`CHECKED_AGENTS`) are asked what they would do; nobody else's name can be checked, nor
-    `seconds`, `tokens` and `cost`, nor whether a world broke; such an episode counts neither as won nor as lost.
+    `seconds`, `tokens` and `cost`, nor what a model wrote beside its actions, nor whether a world broke; such an
+    episode counts neither as won nor as lost.
 
     Args:
         evaluation: file to check.
@@ -153,6 +155,8 @@ def replay(
             if conversations is not None:
                 recorded = next(conversations, None)
                 conversation = without_tokens(recorded) if "policy" in evaluation.details else recorded
+                if evaluation.agent not in CHECKED_AGENTS:  # These say nothing beside their actions.
+                    conversation = without_remarks(conversation)
                 conversation = "" if conversation is None else conversation  # Nothing is not left unchecked.
             what = _wrong_task(env, evaluation.seed, expected, index, repeat)
             if not what and expected.broken:

@@ -219,7 +219,7 @@ def _kept(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], Playe
     if target is None or not part_of(target).is_file():
         return {}
     lines = part_of(target).read_text(encoding="utf-8", errors="replace").splitlines()
-    if lines:
+    if lines and not (len(lines) == 1 and header(empty).startswith(lines[0])):  # Else it was cut in its header.
         _check_same(part_of(target), lines[0], empty)
     return dict(_read(lines[1:]))
 

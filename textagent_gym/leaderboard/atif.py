@@ -17,22 +17,24 @@ def atif(conversation: Conversation) -> dict[str, Any]:
     """An episode as an ATIF document: values of JSON.
 
     The first observation is a step of the user, and each later one the observation of the action before it. Rewards are
-    in `extra`: of each step, and their sum among the final metrics. Half a surrogate pair becomes a replacement
-    character.
+    in `extra`: of each step, and their sum among the final metrics; so is text beside the call of a function. Half a
+    surrogate pair becomes a replacement character.
     """
     steps: list[dict[str, Any]] = []
     for source, text in (("system", conversation.instructions), ("user", conversation.observations[0])):
         if text or source == "user":
             steps.append({"step_id": len(steps) + 1, "source": source, "message": text})
     record = conversation.record
-    for action, reward, observation in zip(record.actions, record.rewards, conversation.observations[1:], strict=True):
+    turns = zip(record.actions, record.rewards, conversation.observations[1:], conversation.remarks, strict=True)
+    for action, reward, observation, remarks in turns:
         steps.append(
             {
                 "step_id": len(steps) + 1,
                 "source": "agent",
                 "message": action,
                 "observation": {"results": [{"content": observation}]},
-                "extra": {"reward": reward},
+                "extra": {"reward": reward, **({"text": remarks["text"]} if "text" in remarks else {})},
+                **({"reasoning_content": remarks["reasoning"]} if "reasoning" in remarks else {}),
             }
         )
     details = conversation.details

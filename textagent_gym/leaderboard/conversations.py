@@ -11,6 +11,7 @@ from typing import Any
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Result, load_result
 from textagent_gym.evaluation.records import bounded_lines, conversations_of, read_line
+from textagent_gym.evaluation.remarks import MOST_REMARKS, kept_remarks
 from textagent_gym.evaluation.results import records_of
 
 
@@ -26,6 +27,7 @@ class Conversation:
         record: record of the episode.
         instructions: text on how to act that the agent read before the first observation; "" for none.
         observations: texts that the agent read: first, and after each action.
+        remarks: texts that the agent's model wrote beside each action, by name (see `evaluation.remarks.REMARKS`).
     """
 
     suite: str
@@ -37,6 +39,7 @@ class Conversation:
     record: EpisodeRecord
     instructions: str
     observations: tuple[str, ...]
+    remarks: tuple[dict[str, str], ...]
 
     @property
     def run(self) -> str:
@@ -85,7 +88,8 @@ def _said(result: Result, part: str, position: tuple[int, int], record: EpisodeR
     """
     texts: dict[str, list[str]] = {"system": [], "user": [], "assistant": []}
     try:
-        for message in read_line(line):
+        messages = read_line(line)
+        for message in messages:
             if not isinstance(message["content"], str):
                 raise TypeError
             texts[message["role"]].append(message["content"])
@@ -104,4 +108,11 @@ def _said(result: Result, part: str, position: tuple[int, int], record: EpisodeR
         record=record,
         instructions="".join(texts["system"]),
         observations=tuple(texts["user"]),
+        remarks=remarks_of(messages),
     )
+
+
+def remarks_of(messages: list[dict[str, Any]]) -> tuple[dict[str, str], ...]:
+    """What an agent's model wrote beside each action of a conversation, by name."""
+    answers = (message for message in messages if message["role"] == "assistant")
+    return tuple(kept_remarks(answer, MOST_REMARKS)[0] for answer in answers)

@@ -61,8 +61,12 @@ def _sample(conversation: Conversation, log: Any, model: Any) -> Any:
     system = [model.ChatMessageSystem(content=conversation.instructions)] if conversation.instructions else []
     opening = [*system, model.ChatMessageUser(content=conversation.observations[0])]
     messages = list(opening)
-    for action, reward, observation in zip(record.actions, record.rewards, conversation.observations[1:], strict=True):
-        messages.append(model.ChatMessageAssistant(content=action, model=conversation.agent))
+    turns = zip(record.actions, record.rewards, conversation.observations[1:], conversation.remarks, strict=True)
+    for action, reward, observation, remarks in turns:
+        reasoning = [model.ContentReasoning(reasoning=remarks["reasoning"])] if "reasoning" in remarks else []
+        content = [*reasoning, model.ContentText(text=action)] if reasoning else action
+        metadata = {"text": remarks["text"]} if "text" in remarks else None
+        messages.append(model.ChatMessageAssistant(content=content, model=conversation.agent, metadata=metadata))
         messages.append(model.ChatMessageUser(content=observation, metadata={"reward": reward}))
     names = ("terminated", "truncated", "stopped", "invalid_actions", "score", "seed", "task_type", "complexity")
     score = Score(

@@ -10,7 +10,7 @@ from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from textagent_gym.evaluation import EpisodeRecord, Evaluation, Interval, Summary, learning, records, results
+from textagent_gym.evaluation import EpisodeRecord, Evaluation, Interval, Summary, learning, records, remarks, results
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", NoneType: "null"}
@@ -46,7 +46,19 @@ def schemas() -> dict[str, dict[str, Any]]:
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "properties": {"role": {"enum": ["system", "user", "assistant"]}, "content": {"type": "string"}},
+                    "properties": {
+                        "role": {"enum": ["system", "user", "assistant"]},
+                        "content": {"type": "string"},
+                        **{
+                            name: {
+                                "description": "The agent's own word beside its action, which a replay does not check.",
+                                "type": "string",
+                                "minLength": 1,
+                                "maxLength": remarks.LONGEST_REMARK,
+                            }
+                            for name in remarks.REMARKS
+                        },
+                    },
                     "required": ["role", "content"],
                 },
             }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -12,8 +12,10 @@ from textagent_gym.core import TextEnv
 from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.evaluation import EpisodeRecord, Part, play_until_whole
 from textagent_gym.evaluation.episode import base_of
-from textagent_gym.evaluation.results import make_part
+from textagent_gym.evaluation.records import bounded_lines, conversations_of, read_line
+from textagent_gym.evaluation.results import make_part, records_of
 from textagent_gym.knobs import AXES
+from textagent_gym.leaderboard.conversations import remarks_of
 from textagent_gym.leaderboard.entries import Entry
 from textagent_gym.terminal import visible
 
@@ -82,19 +84,22 @@ def trajectories(entry: Entry, most: int) -> Iterator[tuple[Part, int, dict[str,
     """
     for part in entry.result.suite.parts:
         episodes = entry.result.evaluations[part.name].episodes[:most]
+        conversations = bounded_lines(conversations_of(records_of(entry.folder, part)))
         with closing(make_part(part, entry.result.details)) as env:
-            for number, record in enumerate(episodes):
+            for number, (record, conversation) in enumerate(zip(episodes, conversations, strict=False)):
                 if not record.broken:
-                    yield part, number, _trajectory(env, record)
+                    yield part, number, _trajectory(env, record, remarks_of(read_line(conversation)))
 
 
-def _trajectory(env: gymnasium.Env[str, str], record: EpisodeRecord) -> dict[str, Any]:
+def _trajectory(
+    env: gymnasium.Env[str, str], record: EpisodeRecord, remarks: Sequence[dict[str, str]]
+) -> dict[str, Any]:
     agent = _Recorded(env, record.actions[:MOST_TURNS])
     episode = play_until_whole(env, agent, options={"task": record.task}, seed=record.seed)
     played = [*agent.played, episode.info.get("parsed_action")]
     actions: dict[str, int] = {}
     turns = []
-    for turn, moment, parsed in zip(episode.turns, agent.moments, played, strict=False):
+    for turn, moment, parsed, written in zip(episode.turns, agent.moments, played, remarks, strict=False):
         admissible = moment["admissible"]
         turns.append(
             {
@@ -109,6 +114,7 @@ def _trajectory(env: gymnasium.Env[str, str], record: EpisodeRecord) -> dict[str
                 "number": None if admissible is None else len(admissible),
                 "oracle": None if moment["oracle"] is None else bounded(moment["oracle"]),
                 "left": moment["left"],
+                **{name: bounded(text) for name, text in written.items()},
             }
         )
     return {

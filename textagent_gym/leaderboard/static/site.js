@@ -285,7 +285,11 @@ function moment(episode, number) {
   const turn = episode.turns[number - 1];
   const next = episode.turns[number]?.observation ?? episode.last;
   const played = turn.action ?? turn.answer;
-  const parts = [...titled("What the agent read", text(turn.observation)), ...titled("What it answered", text(turn.answer, "answer"))];
+  const parts = [...titled("What the agent read", text(turn.observation))];
+  for (const [name, title] of [["reasoning", "What it says it was thinking"], ["text", "What it wrote beside its answer"]]) {
+    if (turn[name]) parts.push(...titled(`${title} (its own word: a replay does not check it)`, text(turn[name], "remark")));
+  }
+  parts.push(...titled("What it answered", text(turn.answer, "answer")));
   if (turn.action !== null && turn.action !== turn.answer) parts.push(...titled("What was played", text(turn.action, "answer")));
   const how = turn.valid ? "" : ", and the world did not understand it or it was not possible";
   parts.push(...titled(`What followed: reward ${reward(turn)}${how}`, text(next)));
