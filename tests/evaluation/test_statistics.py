@@ -23,8 +23,9 @@ from textagent_gym.evaluation import (
     pass_hat_k,
     repeated,
     save,
+    share_interval,
+    success_by_axis,
     summarize,
-    summarize_by_axis,
     wilson_interval,
 )
 from textagent_gym.evaluation.comparison import difference_interval, sign_test
@@ -75,9 +76,19 @@ def test_more_episodes_than_there_are_cannot_be_drawn(successes: int, trials: in
 
 def test_repeated_episodes_are_means_over_tasks() -> None:
     episodes = [record("a", True), record("a", False), record("b", True), record("b", True), record("b", False, "gone")]
-    assert repeated(episodes) == {"any": {"1": 0.75, "2": 1.0}, "all": {"1": 0.75, "2": 0.5}}
+    means = {name: {k: share.mean for k, share in shares.items()} for name, shares in repeated(episodes).items()}
+    assert means == {"any": {"1": 0.75, "2": 1.0}, "all": {"1": 0.75, "2": 0.5}}
     assert repeated(records(True, False)) == {}
     assert repeated([]) == {}
+
+
+def test_intervals_of_repeated_episodes_are_those_of_means_over_tasks() -> None:
+    episodes = [record(f"t{task}", repeat < task) for task in range(5) for repeat in range(4)]
+    shares = repeated(episodes)
+    assert shares["any"]["2"] == share_interval([pass_at_k(task, 4, 2) for task in range(5)])
+    assert shares["all"]["4"] == share_interval([pass_hat_k(task, 4, 4) for task in range(5)])
+    won = repeated([record(f"t{task}", True) for task in range(6) for _ in range(2)])
+    assert won["all"]["2"] == wilson_interval(6, 6)  # Nothing is known of the spread.
 
 
 def test_the_sign_test_is_that_of_every_outcome_counted() -> None:
@@ -185,12 +196,13 @@ def test_efficiency_is_of_solved_episodes_and_tokens_of_all() -> None:
 
 def test_success_along_an_axis_is_that_of_bins_that_hold_equal_values_together() -> None:
     episodes = [measured(length, length, length < 5) for length in (2, 2, 3, 3, 3, 4, 5, 5, 8)]
-    bins = summarize_by_axis(episodes, "solution_length", most=2)
-    assert {bounds: summary.episodes for bounds, summary in bins.items()} == {(2, 3): 5, (4, 8): 4}
-    assert [summary.success.mean for summary in bins.values()] == [1.0, pytest.approx(1 / 3)]
-    assert summarize_by_axis(episodes, "beauty") == {}
-    assert sum(summary.episodes for summary in summarize_by_axis(episodes, "solution_length", most=50).values()) == 9
-    assert len(summarize_by_axis(episodes, "solution_length", most=50)) == 5
+    bins = success_by_axis(episodes, "solution_length", most=2)
+    assert {bounds: rate.episodes for bounds, rate in bins.items()} == {(2, 3): 5, (4, 8): 4}
+    assert [rate.success.mean for rate in bins.values()] == [1.0, pytest.approx(1 / 3)]
+    assert bins[4, 8].success == summarize([episode for episode in episodes if episode.turns > 3]).success
+    assert success_by_axis(episodes, "beauty") == {}
+    assert sum(rate.episodes for rate in success_by_axis(episodes, "solution_length", most=50).values()) == 9
+    assert len(success_by_axis(episodes, "solution_length", most=50)) == 5
 
 
 def test_the_interquartile_mean_is_that_of_scipy() -> None:

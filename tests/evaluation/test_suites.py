@@ -83,6 +83,17 @@ def test_a_published_suite_never_changes() -> None:
     assert {name: suite.digest[:16] for name, suite in SUITES.items() if name != SUITE.name} == DIGESTS
 
 
+def test_a_summary_that_is_missing_is_written_anew_and_nothing_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate_suite(SUITE, "oracle", tmp_path / "result")
+    before = (tmp_path / "result" / "summary.json").read_bytes()
+    (tmp_path / "result" / "summary.json").unlink()
+    monkeypatch.setattr(TextEnv, "step", None)
+    evaluate_suite(SUITE, "oracle", tmp_path / "result")
+    assert (tmp_path / "result" / "summary.json").read_bytes() == before
+
+
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Part)])
 def test_whatever_decides_what_is_played_is_in_the_digest(field: str) -> None:
     other: dict[str, Any] = {"kwargs": {"switches": 2}, "max_turns": 7, "tasks": 9, "episodes": 9, "seed": 9}

@@ -29,7 +29,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, summarize
+from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, success_rate, summarize
 from textagent_gym.evaluation.trust import CHALLENGE
 from textagent_gym.files import whole_folder, write_whole
 from textagent_gym.leaderboard.charts import AXES, MAPS, curve, heat_map
@@ -274,10 +274,10 @@ def _agent_page(rows: Sequence[Row]) -> dict[str, Any]:
         worlds.append(
             {
                 "name": world,
-                "summary": summarize(episodes),
+                "episodes": len(episodes),
                 "curves": [(label, points) for label, points in curves if points],
                 "maps": [each for each in maps if each is not None],
-                "densities": [(density, summarize(played)) for density, played in sorted(by_density.items())],
+                "densities": [(density, success_rate(played)) for density, played in sorted(by_density.items())],
             }
         )
     entry = rows[0].entry
@@ -329,7 +329,7 @@ def _outcomes(site: Path, entry: Entry) -> dict[str, Any]:
         ]
         for name, evaluation in entry.result.evaluations.items()
     }
-    success = _summary(entry, entry.result.episodes).success
+    success = success_rate(entry.result.episodes).success
     return {
         "slug": entry.slug,
         "agent": entry.agent,

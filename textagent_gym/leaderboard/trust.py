@@ -78,3 +78,14 @@ def note_trust(results: Path, digest: str, levels: Sequence[str]) -> None:
     """
     ledger = {**read_ledger(results), digest: tuple(levels)}
     write_whole(results / LEDGER, json.dumps(ledger, indent=2, sort_keys=True) + "\n")
+
+
+def forget_trust(results: Path, digest: str) -> None:
+    """Take a result out of the ledger, which is no longer there as it was.
+
+    Args:
+        results: folder of the results.
+        digest: SHA-256 of the result's summary, hexadecimal.
+    """
+    ledger = {each: levels for each, levels in read_ledger(results).items() if each != digest}
+    write_whole(results / LEDGER, json.dumps(ledger, indent=2, sort_keys=True) + "\n")
