@@ -19,6 +19,7 @@ from textagent_gym.evaluation import (
     compare,
     evaluate,
     interquartile_mean,
+    load,
     pass_at_k,
     pass_hat_k,
     repeated,
@@ -139,7 +140,8 @@ def test_a_comparison_pairs_tasks_and_leaves_out_what_broke() -> None:
     second = {"p": [*records(True, True, True), record("t3", False, "gone")], "q": records(True)}
     result = compare(first, second)
     assert (result.tasks, result.left_out, result.better, result.worse) == (4, 1, 3, 0)
-    assert (result.first, result.second, result.difference.mean) == (0.25, 1.0, 0.75)
+    assert (result.first, result.second) == (wilson_interval(1, 4), wilson_interval(4, 4))
+    assert result.difference.mean == 0.75
     assert result.p_value == 0.25
     back = compare(second, first)
     assert (back.better, back.worse, back.p_value) == (0, 3, 0.25)
@@ -158,9 +160,16 @@ def test_compare_prints_the_difference(tmp_path: Path) -> None:
     evaluate(LIGHTS, "oracle", tasks=12, path=tmp_path / "other", kwargs={"split": "test"})
     done = call("compare", str(tmp_path / "random"), str(tmp_path / "oracle"))
     assert done.returncode == 0, done.stderr
-    row = next(line.split() for line in done.stdout.splitlines() if line.split()[:1] == ["all"])
-    low = f"[{2 * wilson_interval(12, 12).low - 1:.3f},"
-    assert row == ["all", "12", "0.000", "1.000", "1.000", low, "1.000]", "12", "0", "0.0005"]
+    lines = done.stdout.splitlines()
+    row = next(number for number, line in enumerate(lines) if line.split()[:1] == ["all"])
+    assert lines[row].split() == ["all", "12", "0.00", "1.00", "1.000", "12", "0", "0.0005"]
+    floor, ceiling = wilson_interval(0, 12), wilson_interval(12, 12)
+    bounds = f"[0.00, {floor.high:.2f}] [{ceiling.low:.2f}, 1.00] [{2 * ceiling.low - 1:.3f}, 1.000]"
+    assert lines[row + 1].split() == bounds.split()
+    for which, agent in (("first", "random"), ("second", "oracle")):
+        summary = summarize(load(tmp_path / agent).episodes)
+        line = f"{which}: turns {summary.turns}, invalid actions per episode {summary.invalid_share}"
+        assert line in " ".join(done.stdout.split())
     refused = call("compare", str(tmp_path / "random"), str(tmp_path / "other"))
     assert refused.returncode == 2
     assert "nothing to compare" in " ".join(refused.stderr.split())

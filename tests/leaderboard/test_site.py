@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import astuple, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pytest
 from tests.evaluation.results import SUITE, read, summarize_again, write
 from tests.leaderboard.results import ATTACK, NAME
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import compare, load_result, verify_result
+from textagent_gym.evaluation import compare, load_result, summarize, verify_result
 from textagent_gym.evaluation.results import records_of
 from textagent_gym.leaderboard import build, check_entry, find_results
 from textagent_gym.leaderboard.entries import LONGEST_NAME, shown, shown_name
@@ -96,12 +96,22 @@ def test_a_success_is_never_shown_without_its_interval(site: Path) -> None:
 
 
 def test_numbers_are_those_of_the_result(site: Path, results: Path) -> None:
-    from textagent_gym.evaluation import summarize
-
     result = load_result(results / SUITE.name / "admissible-random")
     success = summarize(result.episodes).success
     shown = f"{100 * success.mean:.1f}% <small>[{100 * success.low:.1f}, {100 * success.high:.1f}]</small>"
     assert shown in (site / "index.html").read_text()
+
+
+def test_no_mean_of_a_result_is_shown_without_its_interval(site: Path, results: Path) -> None:
+    entry = check_entry(results / SUITE.name / "admissible-random")
+    for name, evaluation in entry.result.evaluations.items():
+        summary = summarize(evaluation.episodes, unit_returns=evaluation.unit_returns)
+        assert summary.invalid_share is not None
+        page = (site / "results" / f"{entry.slug}.html").read_text()
+        row = next(row for row in page.split("<tr>") if row.startswith(f'<th scope="row">{name}</th>'))
+        assert f"{summary.turns.mean:.1f} <small>[{summary.turns.low:.1f}, {summary.turns.high:.1f}]</small>" in row
+        low, high = (f"{100 * bound:.1f}" for bound in (summary.invalid_share.low, summary.invalid_share.high))
+        assert f"{100 * summary.invalid_share.mean:.1f}% <small>[{low}, {high}]</small>" in row
 
 
 def test_the_paired_test_is_that_of_compare(results: Path) -> None:
@@ -111,6 +121,7 @@ def test_the_paired_test_is_that_of_compare(results: Path) -> None:
         *({name: part.episodes for name, part in entry.result.evaluations.items()} for entry in (first, second))
     )
     assert (pair["better"], pair["worse"]) == (expected.better, expected.worse)
+    assert pair["first"] == [round(bound, 6) for bound in astuple(expected.first)]
     assert pair["p_value"] == pytest.approx(expected.p_value, abs=1e-6)
 
 
