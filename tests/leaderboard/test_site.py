@@ -18,7 +18,7 @@ from textagent_gym.evaluation import compare, load_result, summarize, verify_res
 from textagent_gym.evaluation.results import records_of
 from textagent_gym.leaderboard import build, check_entry, find_results
 from textagent_gym.leaderboard.entries import LONGEST_NAME, shown, shown_name
-from textagent_gym.leaderboard.site import MARKER, comparisons, write_pages
+from textagent_gym.leaderboard.site import MARKER, MOST_COMPARED, comparisons, write_pages
 from textagent_gym.leaderboard.trajectories import LONGEST_TEXT, bounded
 from textagent_gym.terminal import visible
 
@@ -262,3 +262,11 @@ def test_a_result_that_takes_too_long_is_left_out(results: Path, monkeypatch: py
         check_entry(results / SUITE.name / "oracle", seconds=1)
     monkeypatch.setattr("textagent_gym.leaderboard.entries.verify_result", verify_result)
     assert check_entry(results / SUITE.name / "oracle", seconds=60).trust == ("replayed",)
+
+
+def test_the_page_of_two_agents_says_in_which_suites_not_every_pair_is_tested(results: Path, tmp_path: Path) -> None:
+    entry = check_entry(results / SUITE.name / "oracle")
+    many = [replace(entry, slug=f"s{number}") for number in range(MOST_COMPARED + 1)]
+    for shown_entries, says in ((many[:-1], False), (many, True)):
+        write_pages(tmp_path, shown_entries, [], "Many")
+        assert (f"best results of a suite. In {SUITE.name}" in (tmp_path / "compare.html").read_text()) == says
