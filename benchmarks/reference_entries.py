@@ -35,6 +35,7 @@ SUITES = (
     *(f"textworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"alfworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"textcraft-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
+    "textworld-sizes-v1",
     *("textcraft-minecraft-v1", "textcraft-agentgym-v1"),
     *("babyai-quick-v1", "babyai-core-v2", "babyai-state-size-v1", "babyai-solution-length-v2"),
     *("scienceworld-quick-v1", "swe-quick-v1"),

@@ -43,6 +43,7 @@ DIGESTS = {
     "textworld-action-size-v1": "70656aea2455a95f",
     "textworld-solution-length-v1": "8c42c0234ac97dfb",
     "textworld-harder-v1": "9992fab322caa117",
+    "textworld-sizes-v1": "d953f7aeba13429d",
     "alfworld-quick-v1": "c9e89493909a9049",
     "alfworld-core-v1": "8b01dfd2381273f8",
     "alfworld-official-v1": "1a072e6bb0701fa1",
@@ -100,6 +101,12 @@ def test_whatever_decides_what_is_played_is_in_the_digest(field: str) -> None:
     part = dataclasses.replace(SUITE.parts[0], **{field: other.get(field, "other")})
     assert dataclasses.replace(SUITE, parts=(part, *SUITE.parts[1:])).digest != SUITE.digest
     assert dataclasses.replace(SUITE, name="lights-test-v2").digest != SUITE.digest
+
+
+def test_a_suite_plays_every_size_of_textworld_that_has_an_id_of_its_own() -> None:
+    sizes = {each.id for each in REGISTRATIONS if "/TextWorld-w" in each.id or "/TextWorldSimple-" in each.id}
+    assert len(sizes) == 28
+    assert {part.env for part in suite_of("textworld-sizes-v1").parts} == sizes
 
 
 def test_suites_play_worlds_that_exist_for_as_many_turns_as_they_say() -> None:
