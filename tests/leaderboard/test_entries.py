@@ -69,7 +69,8 @@ def test_the_entries_of_a_suite_are_right(suite: str, request: pytest.FixtureReq
             entry = check_entry(folder, model=TINY[suite][0] / "policy")
             assert entry.trust == ("replayed", "recomputed") == read_ledger(ENTRIES)[entry.digest]
         else:
-            assert check_entry(folder).trust == ("replayed",), folder
+            expected = "replayed, texts may differ" if suite.startswith("swe") else "replayed"
+            assert check_entry(folder).trust == (expected,), folder
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)

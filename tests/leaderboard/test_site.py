@@ -9,12 +9,13 @@ from dataclasses import astuple, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 from tests.evaluation.results import SUITE, read, summarize_again, write
 from tests.leaderboard.results import ATTACK, NAME
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import compare, load_result, summarize, verify_result
+from textagent_gym.evaluation import compare, evaluate_suite, load_result, summarize, verify_result
 from textagent_gym.evaluation.results import records_of
 from textagent_gym.leaderboard import build, check_entry, find_results
 from textagent_gym.leaderboard.entries import LONGEST_NAME, shown, shown_name
@@ -123,6 +124,20 @@ def test_the_paired_test_is_that_of_compare(results: Path) -> None:
     assert (pair["better"], pair["worse"]) == (expected.better, expected.worse)
     assert pair["first"] == [round(bound, 6) for bound in astuple(expected.first)]
     assert pair["p_value"] == pytest.approx(expected.p_value, abs=1e-6)
+
+
+def test_a_result_whose_texts_may_differ_is_marked_so(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in SUITE.parts:
+        monkeypatch.setattr(gymnasium.spec(part.env), "nondeterministic", True)
+    evaluate_suite(SUITE, "oracle", tmp_path / "results" / "oracle")
+    summary = json.loads((tmp_path / "results" / "oracle" / "summary.json").read_text())
+    assert summary["trust"] == ["replayed, texts may differ"]
+    (entry,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert entry.trust == ("replayed, texts may differ",)
+    assert '<span class="trust">replayed, texts may differ</span>' in (tmp_path / "site" / "index.html").read_text()
+    assert "replayed, texts may differ</span></dt>" in (tmp_path / "site" / "about.html").read_text()
 
 
 def test_pages_run_only_the_sites_own_script(site: Path) -> None:

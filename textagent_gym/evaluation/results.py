@@ -62,6 +62,11 @@ class Result:
         """The episodes of all parts."""
         return tuple(episode for evaluation in self.evaluations.values() for episode in evaluation.episodes)
 
+    @property
+    def exact(self) -> bool:
+        """Whether a replay gives the same texts: no world of the suite says that they may differ."""
+        return not any(evaluation.spec.get("nondeterministic") for evaluation in self.evaluations.values())
+
 
 def records_of(folder: Path, part: Part) -> Path:
     """The result file of a part."""
@@ -236,7 +241,7 @@ def summary_of(result: Result) -> dict[str, Any]:
         "suite": result.suite.name,
         "digest": result.suite.digest,
         "agent": result.agent,
-        "trust": provable(result.suite.name, result.details),
+        "trust": provable(result.suite.name, result.details, exact=result.exact),
         "all": _numbers(result.episodes, unit_returns),
         "parts": parts,
     }
