@@ -1,6 +1,7 @@
 """The leaderboard's first entries: what the suite's own agents and tiny policies reach. Anybody gets the same files.
 
     python -m benchmarks.reference_entries
+    python -m benchmarks.reference_entries --summaries   # numbers of the episodes that are there; nothing is played
 
 Each entry is verified by replay before it is kept, and what a tiny policy has sampled is computed again. `expert` and
 `oracle` play where a world has them. A run that was stopped resumes from OUT.part.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import shutil
 from contextlib import closing
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import tyro
@@ -18,11 +20,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from textagent_gym.agents import PolicySettings, policy_agents
-from textagent_gym.evaluation import Suite, evaluate_suite, suite_of
+from textagent_gym.evaluation import Suite, evaluate_suite, load_result, suite_of
 from textagent_gym.evaluation.episode import base_of
+from textagent_gym.evaluation.results import SUMMARY, write_summary
 from textagent_gym.files import part_of
-from textagent_gym.leaderboard import check_entry
-from textagent_gym.leaderboard.trust import note_trust, read_ledger
+from textagent_gym.leaderboard import check_entry, find_results
+from textagent_gym.leaderboard.trust import forget_trust, note_trust, read_ledger
 
 ENTRIES = Path(__file__).parent / "results"
 POLICIES = Path(__file__).parent / "policies"
@@ -32,6 +35,7 @@ SUITES = (
     *(f"textworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"alfworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"textcraft-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
+    "textworld-sizes-v1",
     *("textcraft-minecraft-v1", "textcraft-agentgym-v1", "textcraft-agentgym-v2"),
     *("babyai-quick-v1", "babyai-core-v2", "babyai-state-size-v1", "babyai-solution-length-v2"),
     *("scienceworld-quick-v1", "swe-quick-v1"),
@@ -52,11 +56,18 @@ class Settings:
     """Folder of the entries; what is there of these suites is replaced once all are complete."""
     suites: tuple[str, ...] = (*SUITES, *TINY)
     """Suites to play; `textagent-gym suites` shows all."""
+    summaries: bool = False
+    """Compute the summaries of these suites' entries anew, from the episodes that are there."""
 
 
 def main(settings: Settings) -> None:
     """Play, check and keep."""
     console = Console()
+    if settings.summaries:
+        for name in settings.suites:
+            for place in find_results(settings.out / name):
+                summarize_anew(place, settings.out)
+        return
     jobs = [(suite, player) for suite in map(suite_of, settings.suites) for player in players(suite)]
     folder = part_of(settings.out)
     with Progress(console=console) as progress:
@@ -86,6 +97,17 @@ def add(suite: Suite, player: str, results: Path) -> None:
         evaluate_suite(suite, policy_agents(str(run / "policy"), sampling, 1), place, run=run)
         entry = check_entry(place, model=run / "policy")
         note_trust(results, entry.digest, entry.trust)
+
+
+def summarize_anew(place: Path, results: Path) -> None:
+    """Write the summary of an entry once more; what was proven of its episodes stays proven."""
+    before = sha256((place / SUMMARY).read_bytes()).hexdigest()
+    write_summary(place, load_result(place))
+    after = sha256((place / SUMMARY).read_bytes()).hexdigest()
+    ledger = read_ledger(results)
+    if before in ledger and after != before:
+        note_trust(results, after, ledger[before])
+        forget_trust(results, before)
 
 
 def players(suite: Suite) -> list[str]:

@@ -19,12 +19,14 @@ from textagent_gym.evaluation import (
     compare,
     evaluate,
     interquartile_mean,
+    load,
     pass_at_k,
     pass_hat_k,
     repeated,
     save,
+    share_interval,
+    success_by_axis,
     summarize,
-    summarize_by_axis,
     wilson_interval,
 )
 from textagent_gym.evaluation.comparison import difference_interval, sign_test
@@ -75,9 +77,19 @@ def test_more_episodes_than_there_are_cannot_be_drawn(successes: int, trials: in
 
 def test_repeated_episodes_are_means_over_tasks() -> None:
     episodes = [record("a", True), record("a", False), record("b", True), record("b", True), record("b", False, "gone")]
-    assert repeated(episodes) == {"any": {"1": 0.75, "2": 1.0}, "all": {"1": 0.75, "2": 0.5}}
+    means = {name: {k: share.mean for k, share in shares.items()} for name, shares in repeated(episodes).items()}
+    assert means == {"any": {"1": 0.75, "2": 1.0}, "all": {"1": 0.75, "2": 0.5}}
     assert repeated(records(True, False)) == {}
     assert repeated([]) == {}
+
+
+def test_intervals_of_repeated_episodes_are_those_of_means_over_tasks() -> None:
+    episodes = [record(f"t{task}", repeat < task) for task in range(5) for repeat in range(4)]
+    shares = repeated(episodes)
+    assert shares["any"]["2"] == share_interval([pass_at_k(task, 4, 2) for task in range(5)])
+    assert shares["all"]["4"] == share_interval([pass_hat_k(task, 4, 4) for task in range(5)])
+    won = repeated([record(f"t{task}", True) for task in range(6) for _ in range(2)])
+    assert won["all"]["2"] == wilson_interval(6, 6)  # Nothing is known of the spread.
 
 
 def test_the_sign_test_is_that_of_every_outcome_counted() -> None:
@@ -128,7 +140,8 @@ def test_a_comparison_pairs_tasks_and_leaves_out_what_broke() -> None:
     second = {"p": [*records(True, True, True), record("t3", False, "gone")], "q": records(True)}
     result = compare(first, second)
     assert (result.tasks, result.left_out, result.better, result.worse) == (4, 1, 3, 0)
-    assert (result.first, result.second, result.difference.mean) == (0.25, 1.0, 0.75)
+    assert (result.first, result.second) == (wilson_interval(1, 4), wilson_interval(4, 4))
+    assert result.difference.mean == 0.75
     assert result.p_value == 0.25
     back = compare(second, first)
     assert (back.better, back.worse, back.p_value) == (0, 3, 0.25)
@@ -147,9 +160,16 @@ def test_compare_prints_the_difference(tmp_path: Path) -> None:
     evaluate(LIGHTS, "oracle", tasks=12, path=tmp_path / "other", kwargs={"split": "test"})
     done = call("compare", str(tmp_path / "random"), str(tmp_path / "oracle"))
     assert done.returncode == 0, done.stderr
-    row = next(line.split() for line in done.stdout.splitlines() if line.split()[:1] == ["all"])
-    low = f"[{2 * wilson_interval(12, 12).low - 1:.3f},"
-    assert row == ["all", "12", "0.000", "1.000", "1.000", low, "1.000]", "12", "0", "0.0005"]
+    lines = done.stdout.splitlines()
+    row = next(number for number, line in enumerate(lines) if line.split()[:1] == ["all"])
+    assert lines[row].split() == ["all", "12", "0.00", "1.00", "1.000", "12", "0", "0.0005"]
+    floor, ceiling = wilson_interval(0, 12), wilson_interval(12, 12)
+    bounds = f"[0.00, {floor.high:.2f}] [{ceiling.low:.2f}, 1.00] [{2 * ceiling.low - 1:.3f}, 1.000]"
+    assert lines[row + 1].split() == bounds.split()
+    for which, agent in (("first", "random"), ("second", "oracle")):
+        summary = summarize(load(tmp_path / agent).episodes)
+        line = f"{which}: turns {summary.turns}, invalid actions per episode {summary.invalid_share}"
+        assert line in " ".join(done.stdout.split())
     refused = call("compare", str(tmp_path / "random"), str(tmp_path / "other"))
     assert refused.returncode == 2
     assert "nothing to compare" in " ".join(refused.stderr.split())
@@ -185,12 +205,13 @@ def test_efficiency_is_of_solved_episodes_and_tokens_of_all() -> None:
 
 def test_success_along_an_axis_is_that_of_bins_that_hold_equal_values_together() -> None:
     episodes = [measured(length, length, length < 5) for length in (2, 2, 3, 3, 3, 4, 5, 5, 8)]
-    bins = summarize_by_axis(episodes, "solution_length", most=2)
-    assert {bounds: summary.episodes for bounds, summary in bins.items()} == {(2, 3): 5, (4, 8): 4}
-    assert [summary.success.mean for summary in bins.values()] == [1.0, pytest.approx(1 / 3)]
-    assert summarize_by_axis(episodes, "beauty") == {}
-    assert sum(summary.episodes for summary in summarize_by_axis(episodes, "solution_length", most=50).values()) == 9
-    assert len(summarize_by_axis(episodes, "solution_length", most=50)) == 5
+    bins = success_by_axis(episodes, "solution_length", most=2)
+    assert {bounds: rate.episodes for bounds, rate in bins.items()} == {(2, 3): 5, (4, 8): 4}
+    assert [rate.success.mean for rate in bins.values()] == [1.0, pytest.approx(1 / 3)]
+    assert bins[4, 8].success == summarize([episode for episode in episodes if episode.turns > 3]).success
+    assert success_by_axis(episodes, "beauty") == {}
+    assert sum(rate.episodes for rate in success_by_axis(episodes, "solution_length", most=50).values()) == 9
+    assert len(success_by_axis(episodes, "solution_length", most=50)) == 5
 
 
 def test_the_interquartile_mean_is_that_of_scipy() -> None:

@@ -43,6 +43,7 @@ DIGESTS = {
     "textworld-action-size-v1": "70656aea2455a95f",
     "textworld-solution-length-v1": "8c42c0234ac97dfb",
     "textworld-harder-v1": "9992fab322caa117",
+    "textworld-sizes-v1": "d953f7aeba13429d",
     "alfworld-quick-v1": "c9e89493909a9049",
     "alfworld-core-v1": "8b01dfd2381273f8",
     "alfworld-official-v1": "1a072e6bb0701fa1",
@@ -94,12 +95,29 @@ def test_the_second_protocol_of_agentgym_rl_is_the_first_in_agentgyms_own_text(w
     assert observation.startswith({"textcraft": "Crafting commands:", "babyai": "Your goal: "}[world])
 
 
+def test_a_summary_that_is_missing_is_written_anew_and_nothing_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate_suite(SUITE, "oracle", tmp_path / "result")
+    before = (tmp_path / "result" / "summary.json").read_bytes()
+    (tmp_path / "result" / "summary.json").unlink()
+    monkeypatch.setattr(TextEnv, "step", None)
+    evaluate_suite(SUITE, "oracle", tmp_path / "result")
+    assert (tmp_path / "result" / "summary.json").read_bytes() == before
+
+
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Part)])
 def test_whatever_decides_what_is_played_is_in_the_digest(field: str) -> None:
     other: dict[str, Any] = {"kwargs": {"switches": 2}, "max_turns": 7, "tasks": 9, "episodes": 9, "seed": 9}
     part = dataclasses.replace(SUITE.parts[0], **{field: other.get(field, "other")})
     assert dataclasses.replace(SUITE, parts=(part, *SUITE.parts[1:])).digest != SUITE.digest
     assert dataclasses.replace(SUITE, name="lights-test-v2").digest != SUITE.digest
+
+
+def test_a_suite_plays_every_size_of_textworld_that_has_an_id_of_its_own() -> None:
+    sizes = {each.id for each in REGISTRATIONS if "/TextWorld-w" in each.id or "/TextWorldSimple-" in each.id}
+    assert len(sizes) == 28
+    assert {part.env for part in suite_of("textworld-sizes-v1").parts} == sizes
 
 
 def test_suites_play_worlds_that_exist_for_as_many_turns_as_they_say() -> None:

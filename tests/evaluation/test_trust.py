@@ -220,6 +220,7 @@ def test_a_result_says_what_it_can_prove() -> None:
     assert provable(SUITE, {}) == ["replayed"]
     assert provable(SUITE, {"policy": "0"}) == ["replayed", "recomputed"]
     assert provable(f"{SUITE}@0:1", {"policy": "0"}) == ["replayed", "challenge", "recomputed"]
+    assert provable(f"{SUITE}@0:1", {"policy": "0"}, exact=False) == ["replayed, texts may differ", "challenge"]
 
 
 def test_the_command_line_plays_what_the_caller_names_and_verify_imports_nothing(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Pages are opened as files, so they have neither a server nor a network.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -168,6 +169,8 @@ def test_two_agents_stand_side_by_side(page: Any, site: Path) -> None:
     numbers = dict(zip(names, values, strict=True))
     assert numbers["success of the second"].startswith("100.0% [")
     first, second = (float(numbers[f"success of the {name}"].partition("%")[0]) for name in ("first", "second"))
+    for fact in ("turns of the first", "invalid actions of the second"):
+        assert re.fullmatch(r"[\d.]+%? \[[\d.]+, [\d.]+\]", numbers[fact]), fact
     forth = numbers["second minus first, in points"]
     assert forth.startswith(f"+{second - first:.1f} [")
     rows = page.locator("#tasks tbody tr")

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import astuple, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 from tests.evaluation.results import SUITE, read, summarize_again, write
 from tests.leaderboard.results import ATTACK, NAME
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import compare, load_result, verify_result
+from textagent_gym.evaluation import compare, evaluate_suite, load_result, summarize, verify_result
 from textagent_gym.evaluation.results import records_of
 from textagent_gym.leaderboard import build, check_entry, find_results
 from textagent_gym.leaderboard.entries import LONGEST_NAME, shown, shown_name
-from textagent_gym.leaderboard.site import MARKER, comparisons, write_pages
+from textagent_gym.leaderboard.site import MARKER, MOST_COMPARED, comparisons, write_pages
 from textagent_gym.leaderboard.trajectories import LONGEST_TEXT, bounded
 from textagent_gym.terminal import visible
 
@@ -96,12 +97,22 @@ def test_a_success_is_never_shown_without_its_interval(site: Path) -> None:
 
 
 def test_numbers_are_those_of_the_result(site: Path, results: Path) -> None:
-    from textagent_gym.evaluation import summarize
-
     result = load_result(results / SUITE.name / "admissible-random")
     success = summarize(result.episodes).success
     shown = f"{100 * success.mean:.1f}% <small>[{100 * success.low:.1f}, {100 * success.high:.1f}]</small>"
     assert shown in (site / "index.html").read_text()
+
+
+def test_no_mean_of_a_result_is_shown_without_its_interval(site: Path, results: Path) -> None:
+    entry = check_entry(results / SUITE.name / "admissible-random")
+    for name, evaluation in entry.result.evaluations.items():
+        summary = summarize(evaluation.episodes, unit_returns=evaluation.unit_returns)
+        assert summary.invalid_share is not None
+        page = (site / "results" / f"{entry.slug}.html").read_text()
+        row = next(row for row in page.split("<tr>") if row.startswith(f'<th scope="row">{name}</th>'))
+        assert f"{summary.turns.mean:.1f} <small>[{summary.turns.low:.1f}, {summary.turns.high:.1f}]</small>" in row
+        low, high = (f"{100 * bound:.1f}" for bound in (summary.invalid_share.low, summary.invalid_share.high))
+        assert f"{100 * summary.invalid_share.mean:.1f}% <small>[{low}, {high}]</small>" in row
 
 
 def test_the_paired_test_is_that_of_compare(results: Path) -> None:
@@ -111,7 +122,22 @@ def test_the_paired_test_is_that_of_compare(results: Path) -> None:
         *({name: part.episodes for name, part in entry.result.evaluations.items()} for entry in (first, second))
     )
     assert (pair["better"], pair["worse"]) == (expected.better, expected.worse)
+    assert pair["first"] == [round(bound, 6) for bound in astuple(expected.first)]
     assert pair["p_value"] == pytest.approx(expected.p_value, abs=1e-6)
+
+
+def test_a_result_whose_texts_may_differ_is_marked_so(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in SUITE.parts:
+        monkeypatch.setattr(gymnasium.spec(part.env), "nondeterministic", True)
+    evaluate_suite(SUITE, "oracle", tmp_path / "results" / "oracle")
+    summary = json.loads((tmp_path / "results" / "oracle" / "summary.json").read_text())
+    assert summary["trust"] == ["replayed, texts may differ"]
+    (entry,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert entry.trust == ("replayed, texts may differ",)
+    assert '<span class="trust">replayed, texts may differ</span>' in (tmp_path / "site" / "index.html").read_text()
+    assert "replayed, texts may differ</span></dt>" in (tmp_path / "site" / "about.html").read_text()
 
 
 def test_pages_run_only_the_sites_own_script(site: Path) -> None:
@@ -252,3 +278,11 @@ def test_a_result_that_takes_too_long_is_left_out(results: Path, monkeypatch: py
         check_entry(results / SUITE.name / "oracle", seconds=1)
     monkeypatch.setattr("textagent_gym.leaderboard.entries.verify_result", verify_result)
     assert check_entry(results / SUITE.name / "oracle", seconds=60).trust == ("replayed",)
+
+
+def test_the_page_of_two_agents_says_in_which_suites_not_every_pair_is_tested(results: Path, tmp_path: Path) -> None:
+    entry = check_entry(results / SUITE.name / "oracle")
+    many = [replace(entry, slug=f"s{number}") for number in range(MOST_COMPARED + 1)]
+    for shown_entries, says in ((many[:-1], False), (many, True)):
+        write_pages(tmp_path, shown_entries, [], "Many")
+        assert (f"best results of a suite. In {SUITE.name}" in (tmp_path / "compare.html").read_text()) == says

@@ -13,7 +13,7 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.terminal import visible
 
 if TYPE_CHECKING:
-    from textagent_gym.evaluation import Comparison, EpisodeRecord
+    from textagent_gym.evaluation import Comparison, EpisodeRecord, Interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Compare:
         from rich.table import Table
         from rich.text import Text
 
-        from textagent_gym.evaluation import compare
+        from textagent_gym.evaluation import compare, summarize
 
         one, (name, first) = _read(self.first)
         other, (other_name, second) = _read(self.second)
@@ -49,7 +49,7 @@ class Compare:
             padding=(0, 1, 0, 0),
         )
         table.add_column("tasks", overflow="fold")
-        for column in ("number", "first", "second", "difference [95%]", "better", "worse", "p (exact)"):
+        for column in ("number", "first\n[95%]", "second\n[95%]", "difference\n[95%]", "better", "worse", "p (exact)"):
             table.add_column(column, no_wrap=True)
         table.add_row("all", *_cells(compare(first, second)))
         for part in first if len(first) > 1 else ():
@@ -58,6 +58,12 @@ class Compare:
             )
         console = Console()
         console.print(table)
+        for which, parts in (("first", first), ("second", second)):
+            played = [episode for records in parts.values() for episode in records]
+            summary = summarize(played)
+            console.print(
+                f"{which}: turns {summary.turns}, invalid actions per episode {summary.invalid_share}", soft_wrap=True
+            )
         left_out = compare(first, second).left_out
         if left_out:
             console.print(f"{left_out} tasks are left out: all of their episodes broke in a result.", style="yellow")
@@ -84,10 +90,15 @@ def _cells(comparison: Comparison) -> tuple[str, ...]:
     """A row of the table, without its name."""
     return (
         str(comparison.tasks),
-        f"{comparison.first:.3f}",
-        f"{comparison.second:.3f}",
-        str(comparison.difference),
+        _stacked(comparison.first, 2),
+        _stacked(comparison.second, 2),
+        _stacked(comparison.difference, 3),
         str(comparison.better),
         str(comparison.worse),
         f"{comparison.p_value:.4f}",
     )
+
+
+def _stacked(value: Interval, digits: int) -> str:
+    """A mean above its bounds, so that three of them fit beside one another."""
+    return f"{value.mean:.{digits}f}\n[{value.low:.{digits}f}, {value.high:.{digits}f}]"

@@ -24,6 +24,7 @@ from textagent_gym.evaluation.results import Result, check_suite, evaluate_suite
 from textagent_gym.evaluation.runner import check_evaluation, evaluate
 from textagent_gym.evaluation.statistics import (
     Interval,
+    SuccessRate,
     Summary,
     cluster_interval,
     interquartile_mean,
@@ -32,8 +33,9 @@ from textagent_gym.evaluation.statistics import (
     pass_hat_k,
     repeated,
     share_interval,
+    success_by_axis,
+    success_rate,
     summarize,
-    summarize_by_axis,
     summarize_by_type,
     wilson_interval,
 )
@@ -59,6 +61,7 @@ __all__ = [
     "Part",
     "Result",
     "Row",
+    "SuccessRate",
     "Suite",
     "Summary",
     "Transcript",
@@ -96,9 +99,10 @@ __all__ = [
     "save",
     "share_interval",
     "spec_from_file",
+    "success_by_axis",
+    "success_rate",
     "suite_of",
     "summarize",
-    "summarize_by_axis",
     "summarize_by_type",
     "verify_result",
     "wilson_interval",

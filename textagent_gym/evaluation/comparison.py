@@ -11,7 +11,7 @@ import numpy as np
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.records import EpisodeRecord
-from textagent_gym.evaluation.statistics import CONFIDENCE, Interval, share_interval
+from textagent_gym.evaluation.statistics import CONFIDENCE, Interval, cluster_interval, share_interval
 
 _RESAMPLES = 10_000  # Of the tasks: the bounds then vary by about a hundredth of the interval's length.
 _AT_ONCE = 2**18  # Values drawn at once: 2 MiB.
@@ -24,7 +24,7 @@ class Comparison:
     Attributes:
         tasks: number of tasks that count: those of which both have played an episode that did not break.
         left_out: number of tasks that do not.
-        first, second: mean share of successes per task.
+        first, second: mean share of successes per task, with its interval (`cluster_interval`).
         difference: second minus first, with its bootstrap interval.
         better, worse: number of tasks that the second agent solves more often, and less often.
         p_value: probability of a split of these tasks at least as uneven, if neither agent were better.
@@ -32,8 +32,8 @@ class Comparison:
 
     tasks: int
     left_out: int
-    first: float
-    second: float
+    first: Interval
+    second: Interval
     difference: Interval
     better: int
     worse: int
@@ -56,21 +56,21 @@ def compare(
     Raises:
         InvalidOptionError: they have played other tasks, or no task counts.
     """
-    ours, theirs = _shares(first), _shares(second)
+    ours, theirs = _successes(first), _successes(second)
     if ours.keys() != theirs.keys():
         only = len(ours.keys() ^ theirs.keys())
         raise InvalidOptionError(f"the results are not of the same tasks: {only} are in one of them only")
-    pairs = [(share, theirs[task]) for task, share in ours.items()]
-    counted = [(one, other) for one, other in pairs if one is not None and other is not None]
+    pairs = [(successes, theirs[task]) for task, successes in ours.items()]
+    counted = [(one, other) for one, other in pairs if one and other]
     if not counted:
         raise InvalidOptionError("the results have no task in common that did not break")
-    differences = [other - one for one, other in counted]
+    differences = [fmean(other) - fmean(one) for one, other in counted]
     better, worse = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
     return Comparison(
         tasks=len(counted),
         left_out=len(pairs) - len(counted),
-        first=fmean(one for one, _ in counted),
-        second=fmean(other for _, other in counted),
+        first=_success(ours, theirs),
+        second=_success(theirs, ours),
         difference=difference_interval(differences, seed),
         better=better,
         worse=worse,
@@ -78,15 +78,21 @@ def compare(
     )
 
 
-def _shares(episodes: Mapping[str, Sequence[EpisodeRecord]]) -> dict[tuple[str, str], float | None]:
-    """Share of successes in each task; `None` where every episode broke."""
+def _successes(episodes: Mapping[str, Sequence[EpisodeRecord]]) -> dict[tuple[str, str], list[bool]]:
+    """Which episodes of each task succeeded; empty where every episode broke."""
     by_task: dict[tuple[str, str], list[bool]] = {}
     for part, records in episodes.items():
         for episode in records:
             counted = by_task.setdefault((part, episode.task), [])
             if not episode.broken:
                 counted.append(episode.success)
-    return {task: fmean(successes) if successes else None for task, successes in by_task.items()}
+    return by_task
+
+
+def _success(ours: Mapping[tuple[str, str], list[bool]], theirs: Mapping[tuple[str, str], list[bool]]) -> Interval:
+    """Success of one agent in the tasks that count for both."""
+    counted = [successes for task, successes in ours.items() if successes and theirs[task]]
+    return cluster_interval([fmean(successes) for successes in counted], sum(map(len, counted)))
 
 
 def sign_test(better: int, worse: int) -> float:

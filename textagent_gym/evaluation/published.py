@@ -127,6 +127,17 @@ _ALL = (
         Part(name="coin-collector", env=f"{NAMESPACE}/TextWorldCoinCollector-v0", kwargs={"level": 30}),
         Part(name="treasure-hunter", env=f"{NAMESPACE}/TextWorldTreasureHunter-v0", kwargs={"level": 25}),
     ),
+    _suite(
+        "textworld-sizes-v1",
+        "TextWorld: five games of each size with an id of its own, and five of tw-simple",
+        *(
+            Part(name=f"w{rooms}-o{objects}-q{n}", env=f"{NAMESPACE}/TextWorld-w{rooms}-o{objects}-q{n}-v0", tasks=5)
+            for rooms in (2, 4, 8)
+            for objects in (3, 6, 12)
+            for n in (4, 8, 12)
+        ),
+        Part(name="simple", env=f"{NAMESPACE}/TextWorldSimple-v0", tasks=5),
+    ),
     _suite("alfworld-quick-v1", "twenty generated rooms of ALFWorld", _alfworld("rooms", tasks=20)),
     _suite("alfworld-core-v1", "ALFWorld in generated rooms of the official size", _alfworld("rooms", tasks=200)),
     _suite(

@@ -27,7 +27,7 @@ from textagent_gym.evaluation.learning import LEARNING, LearningCurve, curve_of
 from textagent_gym.evaluation.players import AgentMaker, make_player
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversations_of
 from textagent_gym.evaluation.runner import check_evaluation, evaluate
-from textagent_gym.evaluation.statistics import Interval, Summary, repeated, summarize, summarize_by_axis
+from textagent_gym.evaluation.statistics import Interval, Summary, repeated, success_by_axis, summarize
 from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import provable
 from textagent_gym.files import lock, write_whole
@@ -61,6 +61,11 @@ class Result:
     def episodes(self) -> tuple[EpisodeRecord, ...]:
         """The episodes of all parts."""
         return tuple(episode for evaluation in self.evaluations.values() for episode in evaluation.episodes)
+
+    @property
+    def exact(self) -> bool:
+        """Whether a replay gives the same texts: no world of the suite says that they may differ."""
+        return not any(evaluation.spec.get("nondeterministic") for evaluation in self.evaluations.values())
 
 
 def records_of(folder: Path, part: Part) -> Path:
@@ -148,7 +153,7 @@ def evaluate_suite(
         if not (folder / SUMMARY).exists():
             if learning is not None:
                 write_whole(folder / LEARNING, learning.to_json())
-            write_whole(folder / SUMMARY, to_json({**summary_of(result), "files": digests(folder, suite)}))
+            write_summary(folder, result)
     return result
 
 
@@ -220,6 +225,11 @@ def _alone(folder: Path, identity: dict[str, Any]) -> Iterator[None]:
         yield
 
 
+def write_summary(folder: Path, result: Result) -> None:
+    """Write the numbers of a result, and the digests of its other files, into its folder."""
+    write_whole(folder / SUMMARY, to_json({**summary_of(result), "files": digests(folder, result.suite)}))
+
+
 def summary_of(result: Result) -> dict[str, Any]:
     """The numbers of a result: of each part, and of all parts together."""
     parts = {
@@ -231,7 +241,7 @@ def summary_of(result: Result) -> dict[str, Any]:
         "suite": result.suite.name,
         "digest": result.suite.digest,
         "agent": result.agent,
-        "trust": provable(result.suite.name, result.details),
+        "trust": provable(result.suite.name, result.details, exact=result.exact),
         "all": _numbers(result.episodes, unit_returns),
         "parts": parts,
     }
@@ -251,11 +261,11 @@ def _numbers(episodes: Sequence[EpisodeRecord], unit_returns: bool) -> dict[str,
     return {
         **counts,
         **values,
-        "pass": {name: {k: round(share, 6) for k, share in shares.items()} for name, shares in repeats.items()},
+        "pass": {name: {k: _value(share) for k, share in shares.items()} for name, shares in repeats.items()},
         "success_if_broken_is_lost": round(solved / len(episodes), 6),
         "tokens": tokens,
         **({} if cost is None else {"cost": round(cost, 6)}),
-        "by_axis": {axis: _by_axis(episodes, axis, unit_returns) for axis in AXES},
+        "by_axis": {axis: _by_axis(episodes, axis) for axis in AXES},
     }
 
 
@@ -269,11 +279,11 @@ def total(amounts: Sequence[float | None]) -> float | None:
     return sum(known) if known and len(known) == len(amounts) else None
 
 
-def _by_axis(episodes: Sequence[EpisodeRecord], axis: str, unit_returns: bool) -> list[dict[str, Any]]:
+def _by_axis(episodes: Sequence[EpisodeRecord], axis: str) -> list[dict[str, Any]]:
     """Success along an axis of difficulty, from easy to hard, as JSON values."""
     return [
-        {"low": low, "high": high, "episodes": summary.episodes, "success": _value(summary.success)}
-        for (low, high), summary in summarize_by_axis(episodes, axis, unit_returns=unit_returns).items()
+        {"low": low, "high": high, "episodes": rate.episodes, "success": _value(rate.success)}
+        for (low, high), rate in success_by_axis(episodes, axis).items()
     ]
 
 

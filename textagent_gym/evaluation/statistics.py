@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from textagent_gym.evaluation.bootstrap import FEWEST, MOST, mean_bounds
+
 if TYPE_CHECKING:
     from textagent_gym.evaluation.records import EpisodeRecord
 
@@ -18,6 +20,8 @@ CONFIDENCE = 0.95
 """Probability with which an interval covers the true value: the usual one."""
 
 _Z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
+_STUDENT = {2: 12.706, 3: 4.303, 4: 3.182}
+"""Quantile of Student's t by the number of values, where these are too few for a bootstrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,19 @@ class Summary:
     tokens_per_episode: Interval | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SuccessRate:
+    """Success alone.
+
+    Attributes:
+        episodes: number of episodes that count.
+        success: share of them that reached the goal.
+    """
+
+    episodes: int
+    success: Interval
+
+
 def wilson_interval(successes: int, trials: int) -> Interval:
     """95% interval of a proportion of independent trials.
 
@@ -93,26 +110,31 @@ def _wilson(share: float, trials: float) -> Interval:
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """95% interval of a mean of independent values, by the normal approximation (for 30 values or more).
+    """95% interval of a mean of independent values, by bootstrap (see `bootstrap.mean_bounds`).
 
-    It is unbounded for values without a spread to go by: a single one, or equal ones.
+    It is Student's for fewer than five values, and the normal approximation for a thousand or more. It is unbounded for
+    values without a spread to go by: a single one, or equal ones.
     """
     mean = fmean(values)
-    half = _Z * (stdev(values) if len(values) > 1 else 0.0) / sqrt(len(values)) or inf
+    if min(values) == max(values):
+        return Interval(mean, -inf, inf)
+    if FEWEST <= len(values) <= MOST:
+        return Interval(mean, *mean_bounds(values, CONFIDENCE))
+    half = _STUDENT.get(len(values), _Z) * stdev(values) / sqrt(len(values))
     return Interval(mean, mean - half, mean + half)
 
 
 def share_interval(values: Sequence[float]) -> Interval:
     """95% interval of a mean of independent values that cannot leave 0 to 1, such as shares of successes.
 
-    Where there is no spread to go by, it is Wilson's interval of a proportion: no values from 0 to 1 with the same mean
-    have a larger variance than zeros and ones.
+    It is a `mean_interval`, and for fewer than five values, or where there is no spread to go by, Wilson's interval of
+    a proportion: no values from 0 to 1 with the same mean have a larger variance than zeros and ones.
 
     >>> str(share_interval([1.0] * 10)), str(share_interval([0.0, 1.0, 1.0]))
-    ('1.000 [0.722, 1.000]', '0.667 [0.013, 1.000]')
+    ('1.000 [0.722, 1.000]', '0.667 [0.208, 0.939]')
     """
     interval = mean_interval(values)
-    if not isfinite(interval.high):
+    if len(values) < FEWEST or not isfinite(interval.high):
         return _wilson(min(max(interval.mean, 0.0), 1.0), len(values))
     return Interval(interval.mean, max(0.0, interval.low), min(1.0, interval.high))
 
@@ -168,10 +190,11 @@ def _check_draw(successes: int, trials: int, k: int) -> None:
         raise ValueError(f"{k} of {trials} episodes with {successes} successes cannot be drawn")
 
 
-def repeated(episodes: Sequence[EpisodeRecord]) -> dict[str, dict[str, float]]:
+def repeated(episodes: Sequence[EpisodeRecord]) -> dict[str, dict[str, Interval]]:
     """pass@k ("any") and pass^k ("all"), means over tasks, for every k up to the fewest episodes of a task.
 
-    Episodes whose world broke do not count. It is empty where a task has a single episode.
+    Intervals resample tasks (`share_interval`). Episodes whose world broke do not count. It is empty where a task has a
+    single episode.
     """
     by_task = list(_by_task(episode for episode in episodes if not episode.broken).values())
     most = min((len(cluster) for cluster in by_task), default=0)
@@ -179,7 +202,7 @@ def repeated(episodes: Sequence[EpisodeRecord]) -> dict[str, dict[str, float]]:
         return {}
     counts = [(sum(episode.success for episode in cluster), len(cluster)) for cluster in by_task]
     return {
-        name: {str(k): fmean(chance(*count, k) for count in counts) for k in range(1, most + 1)}
+        name: {str(k): share_interval([chance(*count, k) for count in counts]) for k in range(1, most + 1)}
         for name, chance in (("any", pass_at_k), ("all", pass_hat_k))
     }
 
@@ -208,10 +231,10 @@ def summarize(episodes: Sequence[EpisodeRecord], *, unit_returns: bool = False) 
         episodes: records of the episodes.
         unit_returns: whether no return can leave 0 to 1 (see `Evaluation.unit_returns`), so that its interval cannot.
 
-    Episodes of the same task are not independent, so where a task was played several times, the tasks' means are the
-    independent values (clustered standard errors: Miller, 2024, "Adding Error Bars to Evals", arXiv 2411.00640,
-    section 2.2, for clusters of equal size), and success has a `cluster_interval`. Where each was played once, it has a
-    Wilson interval.
+    Means of what is no success have bootstrap intervals over tasks (`mean_interval`, `share_interval`). Episodes of the
+    same task are not independent, so where a task was played several times, the tasks' means are the independent values
+    (clustered standard errors: Miller, 2024, "Adding Error Bars to Evals", arXiv 2411.00640, section 2.2, for clusters
+    of equal size), and success has a `cluster_interval`. Where each was played once, it has a Wilson interval.
 
     Raises:
         ValueError: no episode counts.
@@ -221,18 +244,13 @@ def summarize(episodes: Sequence[EpisodeRecord], *, unit_returns: bool = False) 
     if not episodes:
         raise ValueError(f"no episodes to summarize ({broken} whose world broke)")
     clusters = list(_by_task(episodes).values())
-    if all(len(cluster) == 1 for cluster in clusters):
-        success = wilson_interval(sum(episode.success for episode in episodes), len(episodes))
-    else:
-        shares = [fmean(episode.success for episode in cluster) for cluster in clusters]
-        success = cluster_interval(shares, len(episodes))
     returns = [fmean(episode.total_reward for episode in cluster) for cluster in clusters]
     scores = [[episode.score for episode in cluster if episode.score is not None] for cluster in clusters]
     actions = sum(episode.turns for episode in episodes)
     return Summary(
         episodes=len(episodes),
         tasks=len(clusters),
-        success=success,
+        success=_success(clusters),
         total_reward=(share_interval if unit_returns else mean_interval)(returns),
         turns=mean_interval([fmean(episode.turns for episode in cluster) for cluster in clusters]),
         invalid=sum(episode.invalid_actions for episode in episodes) / max(1, actions),
@@ -245,6 +263,25 @@ def summarize(episodes: Sequence[EpisodeRecord], *, unit_returns: bool = False) 
         efficiency=_mean_of([[_efficiency(episode) for episode in cluster] for cluster in clusters]),
         tokens_per_episode=_mean_of([[episode.tokens for episode in cluster] for cluster in clusters], needs_all=True),
     )
+
+
+def success_rate(episodes: Sequence[EpisodeRecord]) -> SuccessRate:
+    """Success of some episodes, with the interval that `summarize` gives it.
+
+    Raises:
+        ValueError: no episode counts.
+    """
+    clusters = list(_by_task(episode for episode in episodes if not episode.broken).values())
+    if not clusters:
+        raise ValueError(f"no episodes to summarize ({len(episodes)} whose world broke)")
+    return SuccessRate(sum(map(len, clusters)), _success(clusters))
+
+
+def _success(clusters: Sequence[Sequence[EpisodeRecord]]) -> Interval:
+    trials = sum(map(len, clusters))
+    if len(clusters) == trials:
+        return wilson_interval(sum(episode.success for (episode,) in clusters), trials)
+    return cluster_interval([fmean(episode.success for episode in cluster) for cluster in clusters], trials)
 
 
 def _efficiency(episode: EpisodeRecord) -> float | None:
@@ -262,18 +299,17 @@ def _mean_of(clusters: Sequence[Sequence[float | None]], *, needs_all: bool = Fa
     return mean_interval(means) if means else None
 
 
-def summarize_by_axis(
-    episodes: Sequence[EpisodeRecord], axis: str, *, most: int = 4, unit_returns: bool = False
-) -> dict[tuple[float, float], Summary]:
-    """Summaries along a measured axis of difficulty, from easy to hard, by the smallest and largest value of each bin.
+def success_by_axis(
+    episodes: Sequence[EpisodeRecord], axis: str, *, most: int = 4
+) -> dict[tuple[float, float], SuccessRate]:
+    """Success along a measured axis of difficulty, from easy to hard, by the smallest and largest value of each bin.
 
-    Equal values are in one bin, and bins hold about equally many tasks.
+    Equal values are in one bin, and bins hold about equally many episodes. Broken ones are left out.
 
     Args:
         episodes: records of the episodes.
         axis: name of a measurement, such as "solution_length"; episodes without it are left out.
         most: largest number of bins.
-        unit_returns: whether no return can leave 0 to 1.
     """
     measured: dict[float, list[EpisodeRecord]] = {}
     for episode in episodes:
@@ -288,9 +324,7 @@ def summarize_by_axis(
         bins[-1].append(value)
         held += len(measured[value])
     return {
-        (values[0], values[-1]): summarize(
-            [episode for value in values for episode in measured[value]], unit_returns=unit_returns
-        )
+        (values[0], values[-1]): success_rate([episode for value in values for episode in measured[value]])
         for values in bins
         if values
     }

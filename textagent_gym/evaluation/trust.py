@@ -1,6 +1,7 @@
 """Who played: what a result can prove beyond its score, in levels.
 
     replayed      every action was played again: the score is right, whoever acted
+                  ("replayed, texts may differ" where a world's texts may: all else was the same)
     challenge     the tasks were drawn after the submitter had committed to a policy: nobody knew them
     recomputed    every token was computed again with the policy: it is what the policy samples, and nobody else acted
 
@@ -30,6 +31,7 @@ from textagent_gym.evaluation.suites import Suite
 from textagent_gym.files import write_whole
 
 REPLAYED, CHALLENGE, RECOMPUTED = "replayed", "challenge", "recomputed"
+REPLAYED_BUT_TEXTS = "replayed, texts may differ"
 FORMAT = "textagent-gym challenge 3"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _SEED = re.compile(r"[0-9a-f]{32}")
@@ -91,14 +93,20 @@ class Challenge:
         return suite_of(f"{self.commitment.suite}@{self.commitment.digest}:{self.seed}")
 
 
-def provable(suite: str, details: Mapping[str, Any]) -> list[str]:
+def provable(suite: str, details: Mapping[str, Any], *, exact: bool = True) -> list[str]:
     """Levels of trust that a result can prove: every result its score, and who played where it holds what proves it.
 
     Args:
         suite: name of the suite.
         details: facts about the agent.
+        exact: whether everything that the agent read can be compared: no world says that its texts may differ. What a
+            policy was told decides what it says, so without it nothing can be recomputed.
     """
-    levels = {REPLAYED: True, CHALLENGE: "@" in suite and "policy" in details, RECOMPUTED: "policy" in details}
+    levels = {
+        REPLAYED if exact else REPLAYED_BUT_TEXTS: True,
+        CHALLENGE: "@" in suite and "policy" in details,
+        RECOMPUTED: "policy" in details and exact,
+    }
     return [level for level, proves in levels.items() if proves]
 
 

@@ -45,7 +45,15 @@ from textagent_gym.evaluation.results import (
     to_json,
 )
 from textagent_gym.evaluation.suites import Part, Suite
-from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED, provable, read_challenge, settings_of
+from textagent_gym.evaluation.trust import (
+    CHALLENGE,
+    RECOMPUTED,
+    REPLAYED,
+    REPLAYED_BUT_TEXTS,
+    provable,
+    read_challenge,
+    settings_of,
+)
 
 _IDENTITY: dict[str, type] = {"format": str, "suite": str, "digest": str, "agent": str, "details": dict}
 
@@ -152,7 +160,7 @@ def verify_result(
     others = _wrong_digests(folder, result) if mismatches else _wrong_summary(folder, result)
     mismatches = [*wrong, *mismatches, *(Mismatch(None, "", what, file) for file, what in others)]
     proven = {
-        REPLAYED: True,
+        REPLAYED if exact else REPLAYED_BUT_TEXTS: True,
         CHALLENGE: challenge is not None,
         # What a policy was told decides what it says: where that cannot be compared, nothing is proven.
         RECOMPUTED: model is not None and exact and not any(episode.broken for episode in result.episodes),
@@ -193,7 +201,7 @@ def _wrong_player(result: Result, policy: Any, challenge: Path | None) -> Iterat
 
 def _unproven(result: Result, model: Path | None, challenge: Path | None) -> Iterator[str]:
     """What else a result could prove, and how."""
-    levels = provable(result.suite.name, result.details)
+    levels = provable(result.suite.name, result.details, exact=result.exact)
     if CHALLENGE in levels and challenge is None:
         yield "that its tasks were drawn after a commitment, with --challenge FILE"
     if RECOMPUTED in levels and model is None:

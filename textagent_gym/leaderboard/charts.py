@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, summarize
+from textagent_gym.evaluation import EpisodeRecord, Interval, SuccessRate, success_rate
 
 AXES = {"state_size": "state size", "action_size": "action size", "solution_length": "solution length"}
 """What is measured in a task (see `Complexity`), and how a page names it."""
@@ -64,7 +64,7 @@ class HeatMap:
     across: str
     down: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Summary | None, ...]], ...]
+    rows: tuple[tuple[str, tuple[SuccessRate | None, ...]], ...]
 
 
 def bins(values: Sequence[float], most: int) -> list[Bin]:
@@ -101,8 +101,8 @@ def curve(episodes: Sequence[EpisodeRecord], axis: str) -> list[Point]:
     points = []
     for each in kept if len(kept) > 1 else ():
         inside = [(value, episode) for value, episode in pairs if value in each]
-        summary = summarize([episode for _, episode in inside])
-        points.append(Point(str(each), fmean(value for value, _ in inside), summary.success, len(inside)))
+        rate = success_rate([episode for _, episode in inside])
+        points.append(Point(str(each), fmean(value for value, _ in inside), rate.success, rate.episodes))
     return points
 
 
@@ -115,9 +115,9 @@ def heat_map(episodes: Sequence[EpisodeRecord], across: str, down: str) -> HeatM
     if len(columns) < 2 or len(rows) < 2:
         return None
 
-    def cell(row: Bin, column: Bin) -> Summary | None:
+    def cell(row: Bin, column: Bin) -> SuccessRate | None:
         inside = [e for e in known if axis_value(e, across) in column and axis_value(e, down) in row]
-        return summarize(inside) if inside else None
+        return success_rate(inside) if inside else None
 
     cells = tuple((str(row), tuple(cell(row, column) for column in columns)) for row in rows)
     return HeatMap(AXES[across], AXES[down], tuple(str(column) for column in columns), cells)

@@ -186,7 +186,6 @@ def _entry(folder: Path, verification: Verification) -> Entry:
         notes=(
             *verification.flags,
             *verification.notes,
-            *(() if verification.exact else ("What the agent read may differ from run to run; all else is checked.",)),
         ),
         worlds_of_parts=worlds,
         densities=densities,

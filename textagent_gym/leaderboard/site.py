@@ -29,7 +29,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, summarize
+from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, success_rate, summarize
 from textagent_gym.evaluation.trust import CHALLENGE
 from textagent_gym.files import whole_folder, write_whole
 from textagent_gym.leaderboard.charts import AXES, MAPS, curve, heat_map
@@ -165,13 +165,15 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
     shown_rows: dict[str, Any] = {"rows": rows, "agents": len(by_agent), "filters": filters}
     pages.write("index.html", "index.html", "index", **shown_rows, left_out=left_out, literature=literature())
     pages.write("about.html", "about.html", "about", left_out=left_out, levels=LEVELS, version=version("textagent-gym"))
-    pages.write("compare.html", "compare.html", "compare", suites=list(by_suite.items()))
+    untested = [suite for suite, of_suite in by_suite.items() if len(of_suite) > MOST_COMPARED]
+    of_suites: dict[str, Any] = {"suites": list(by_suite.items()), "most": MOST_COMPARED, "untested": untested}
+    pages.write("compare.html", "compare.html", "compare", **of_suites)
     pages.write("episode.html", "episode.html", "episode")
     for slug, of_agent in by_agent.items():
         pages.write("agent.html", f"agents/{slug}.html", "agent", **_agent_page(of_agent))
     for row in rows:
         pages.write("result.html", f"results/{row.entry.slug}.html", "result", **_result_page(site, row.entry))
-        write_data(site, f"results/{row.entry.slug}", _outcomes(site, row.entry))
+        write_data(site, f"results/{row.entry.slug}", _outcomes(site, row))
     for of_suite in by_suite.values():
         compared = [row.entry for row in of_suite[:MOST_COMPARED]]
         write_data(site, f"comparisons/{compared[0].suite_slug}", comparisons(compared))
@@ -210,11 +212,10 @@ def comparisons(entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
             result = compare(ours, theirs)
         except InvalidOptionError:  # They have no task in common that did not break.
             continue
-        difference = result.difference
         pairs[f"{first} {second}"] = {
             **{name: getattr(result, name) for name in ("tasks", "left_out", "better", "worse")},
-            **{name: round(getattr(result, name), 6) for name in ("first", "second", "p_value")},
-            "difference": [round(value, 6) for value in (difference.mean, difference.low, difference.high)],
+            **{name: _rounded(getattr(result, name)) for name in ("first", "second", "difference")},
+            "p_value": round(result.p_value, 6),
         }
     return pairs
 
@@ -274,10 +275,10 @@ def _agent_page(rows: Sequence[Row]) -> dict[str, Any]:
         worlds.append(
             {
                 "name": world,
-                "summary": summarize(episodes),
+                "episodes": len(episodes),
                 "curves": [(label, points) for label, points in curves if points],
                 "maps": [each for each in maps if each is not None],
-                "densities": [(density, summarize(played)) for density, played in sorted(by_density.items())],
+                "densities": [(density, success_rate(played)) for density, played in sorted(by_density.items())],
             }
         )
     entry = rows[0].entry
@@ -314,8 +315,9 @@ def _result_page(site: Path, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _outcomes(site: Path, entry: Entry) -> dict[str, Any]:
+def _outcomes(site: Path, row: Row) -> dict[str, Any]:
     """The outcome of each episode, for the pages that load data on demand."""
+    entry, summary = row.entry, row.summary
     parts = {
         name: [
             {
@@ -329,15 +331,22 @@ def _outcomes(site: Path, entry: Entry) -> dict[str, Any]:
         ]
         for name, evaluation in entry.result.evaluations.items()
     }
-    success = _summary(entry, entry.result.episodes).success
     return {
         "slug": entry.slug,
         "agent": entry.agent,
         "suite": entry.result.suite.name,
         "comparisons": entry.suite_slug,
-        "success": [round(value, 6) for value in (success.mean, success.low, success.high)],
+        "success": _rounded(summary.success),
+        "turns": _rounded(summary.turns),
+        "invalid": _rounded(summary.invalid_share),
         "parts": parts,
     }
+
+
+def _rounded(value: Interval | None) -> list[float | None]:
+    """Mean and bounds as JSON values; `None` for a bound that is not known."""
+    bounds = (value.mean, value.low, value.high) if value is not None else ()
+    return [round(bound, 6) if math.isfinite(bound) else None for bound in bounds]
 
 
 def _is_shown(site: Path, entry: Entry, part: str, number: int) -> bool:

@@ -12,7 +12,7 @@ from textagent_gym.evaluation import Result, load_result
 from textagent_gym.evaluation.copies import folded
 from textagent_gym.evaluation.draws import DRAWS, described, read_draws
 from textagent_gym.evaluation.results import SUMMARY, files_of
-from textagent_gym.evaluation.trust import REPLAYED
+from textagent_gym.evaluation.trust import REPLAYED, REPLAYED_BUT_TEXTS
 from textagent_gym.leaderboard.entries import Entry, check_entry, check_name, find_results, shown_name
 from textagent_gym.leaderboard.trust import RERUN, note_trust
 
@@ -73,7 +73,7 @@ def accept(
         _check_own(entry.result, results)
         place.parent.mkdir(exist_ok=True)
         proven = (*entry.trust, *((RERUN,) if rerun else ()))
-        if proven != (REPLAYED,):
+        if proven not in ((REPLAYED,), (REPLAYED_BUT_TEXTS,)):
             note_trust(results, entry.digest, proven)
         return replace(entry, folder=copy.rename(place))
 

@@ -13,12 +13,15 @@ from pathlib import Path
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.draws import DRAWS, described, read_draws
-from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED
+from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED, REPLAYED_BUT_TEXTS
 from textagent_gym.files import write_whole
 
 LEDGER = "trust.json"
 RERUN = "re-run"
 LEVELS = {
+    REPLAYED_BUT_TEXTS: "Every action was played again in a world that says its texts may differ from run to run, such "
+    "as the time that tests took: rewards, endings, scores and numbers were the same; what the agent read was not "
+    "compared. Of the suite's own agents, only random and oracle were asked what they would do.",
     REPLAYED: "Every action was played again: the score is right. Who played is what the submitter says, except for "
     "the agents random, admissible-random, oracle and expert, which were asked what they would do.",
     CHALLENGE: "The tasks were drawn after the submitter had committed to a policy by its digest: nobody knew them. "
@@ -77,4 +80,15 @@ def note_trust(results: Path, digest: str, levels: Sequence[str]) -> None:
         levels: levels that were proven.
     """
     ledger = {**read_ledger(results), digest: tuple(levels)}
+    write_whole(results / LEDGER, json.dumps(ledger, indent=2, sort_keys=True) + "\n")
+
+
+def forget_trust(results: Path, digest: str) -> None:
+    """Take a result out of the ledger, which is no longer there as it was.
+
+    Args:
+        results: folder of the results.
+        digest: SHA-256 of the result's summary, hexadecimal.
+    """
+    ledger = {each: levels for each, levels in read_ledger(results).items() if each != digest}
     write_whole(results / LEDGER, json.dumps(ledger, indent=2, sort_keys=True) + "\n")

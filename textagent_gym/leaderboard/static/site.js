@@ -93,6 +93,7 @@ function startFilters() {
 
 const points = (value) => (100 * value).toFixed(1);
 const share = ([mean, low, high]) => `${points(mean)}% [${points(low)}, ${points(high)}]`;
+const spread = ([mean, low, high]) => `${mean.toFixed(1)} [${low === null ? "n/a" : `${low.toFixed(1)}, ${high.toFixed(1)}`}]`;
 const signed = (value) => `${value > 0 ? "+" : ""}${points(value)}`;
 
 function startComparison() {
@@ -138,7 +139,9 @@ function startComparison() {
 
 function showNumbers(pairs, one, other) {
   const there = pairs[`${one.slug} ${other.slug}`], back = pairs[`${other.slug} ${one.slug}`];
-  const facts = [["success of the first", share(one.success)], ["success of the second", share(other.success)]];
+  const facts = [
+    ["success of the first", share(one.success)], ["success of the second", share(other.success)],
+  ];
   if (there || back) {
     const p = there ?? back;
     const [better, worse] = there ? [p.better, p.worse] : [p.worse, p.better];
@@ -154,6 +157,10 @@ function showNumbers(pairs, one, other) {
   } else {
     facts.push(["paired test", one === other ? "the same result" : "not computed for this pair: textagent-gym compare does"]);
   }
+  facts.push(
+    ["turns of the first", spread(one.turns)], ["turns of the second", spread(other.turns)],
+    ["invalid actions of the first", share(one.invalid)], ["invalid actions of the second", share(other.invalid)],
+  );
   $("numbers").replaceChildren(
     ...facts.map(([name, value]) => element("div", {}, element("dt", { textContent: name }), element("dd", { textContent: value }))),
   );
