@@ -38,6 +38,7 @@ SUITES = (
     "textworld-sizes-v1",
     *("textcraft-minecraft-v1", "textcraft-agentgym-v1", "textcraft-agentgym-v2"),
     *("babyai-quick-v1", "babyai-core-v2", "babyai-state-size-v1", "babyai-solution-length-v2"),
+    "babyai-harder-v1",
     *("scienceworld-quick-v1", "swe-quick-v1"),
 )
 """Quick, core, axis and harder suites, and Minecraft's goals; what a small machine plays within minutes."""

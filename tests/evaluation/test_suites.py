@@ -68,6 +68,7 @@ DIGESTS = {
     "babyai-agentgym-v2": "36a357708b9ea929",
     "babyai-state-size-v1": "98bf51dab2189ba5",
     "babyai-solution-length-v2": "4f600988a10324b8",
+    "babyai-harder-v1": "ac763ba63683d90a",
     "scienceworld-quick-v1": "b40a6e2a1e998610",
     "scienceworld-core-v1": "3ffe3fed0d51467f",
     "scienceworld-agentgym-v1": "2ec3db98225b1f48",

@@ -264,6 +264,13 @@ _ALL = (
         "BabyAI with shortest solutions of 2, 4 and 6 actions, all else equal",
         *(_babyai(f"length-{n}", rows=2, objects=8, solution_length=n) for n in (2, 4, 6)),
     ),
+    _suite(
+        "babyai-harder-v1",
+        "BabyAI, larger and longer than the core: six rooms, and sequences of three clauses",
+        _babyai("six-rooms", tasks=20, rows=2, columns=3, objects=12),
+        _babyai("sequence", tasks=20, rows=2, columns=3, objects=12, clauses=2, kinds=("goto", "pickup", "open")),
+        _babyai("three-clauses", tasks=20, rows=2, objects=12, clauses=3, kinds=("goto", "pickup", "open")),
+    ),
     _suite("scienceworld-quick-v1", "one variation of each task of ScienceWorld", _scienceworld("tasks", 200, 30)),
     _suite(
         "scienceworld-core-v1",
