@@ -19,7 +19,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from baselines.policy.chat import ChatFormat, chat_of
 from baselines.policy.models import context_length, load_policy
@@ -257,8 +257,8 @@ class Recomputer:
         instructions = system[0] if system else ""
         stream = np.random.default_rng(record.seed)
         turns: list[Turn] = []
-        read: list[int] = []
         context: Context | None = None
+        cache = DynamicCache()  # Of what was read before, so that each token is read once.
         for number, (asked, answer) in enumerate(zip(rest[::2], rest[1::2], strict=False), start=1):
             ids, recorded, text = answer.get("ids"), answer.get("log_probs"), answer["content"]
             if not self._are_tokens(ids, recorded):
@@ -270,12 +270,12 @@ class Recomputer:
             context = self._context(context, turns, asked["content"], instructions)
             if context.length > self._room:
                 return f"the policy cannot read as far as action {number}"
-            read = [*([] if context.fresh else read), *context.ids]
+            if context.fresh:
+                cache = DynamicCache()
             uniform = stream.random(self._settings.max_action_tokens)
-            what = self._wrong_token(read, ids, recorded, uniform)
+            what = self._wrong_token(cache, context.ids, ids, recorded, uniform)
             if what:
                 return f"{what} of action {number} (computed in 32 bits, as --agent model:FOLDER does)"
-            read = [*read, *ids]
             turns.append(Turn(context.ids, tuple(ids), tuple(recorded), 0.0, text, asked["content"]))
         if record.stopped:
             context = self._context(context, turns, rest[-1]["content"], instructions)
@@ -299,10 +299,16 @@ class Recomputer:
         return right and len(ids) <= most and end not in ids[:-1] and (ids[-1] == end or len(ids) == most)
 
     @torch.inference_mode()
-    def _wrong_token(self, read: list[int], ids: list[int], recorded: list[float], uniform: Any) -> str:
-        """The first token that the policy would not have sampled, in words; "" if there is none."""
+    def _wrong_token(
+        self, cache: DynamicCache, read: Sequence[int], ids: list[int], recorded: list[float], uniform: Any
+    ) -> str:
+        """The first token that the policy would not have sampled, in words; "" if there is none.
+
+        What is read now, and the action's tokens, are added to the cache.
+        """
         tokens = torch.tensor([[*read, *ids]], device=self._model.device)
-        logits = self._model(input_ids=tokens, logits_to_keep=len(ids) + 1).logits[0, :-1].double()
+        reading = self._model(input_ids=tokens, past_key_values=cache, logits_to_keep=len(ids) + 1)
+        logits = reading.logits[0, :-1].double()
         temperature = self._settings.temperature
         log_probs = (logits / (temperature or 1.0)).log_softmax(-1)
         cumulative = log_probs.exp().cumsum(-1)
