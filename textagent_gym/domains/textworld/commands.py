@@ -123,12 +123,12 @@ class _Choices:
         facts = state & self._facts
         commands = self._known.get(facts)
         if commands is None:
-            found: list[str] = []
+            listed: list[str] = []
             if not self._logic.ended(facts):
                 for part in self._parts:
-                    found += part.admissible(facts)
-            found.sort()  # Sorted lists one after the other: that is quick.
-            commands = tuple(dict.fromkeys(found))
+                    listed += part.admissible(facts)
+            listed.sort()  # Sorted lists one after the other: that is quick.
+            commands = tuple(dict.fromkeys(listed))
             _remember(self._known, facts, commands)
         return commands
 

@@ -4,7 +4,7 @@
     work_out   game, situation, line      -> Answer, and what it depends on
     lead_on    game, situation, answer    -> Situation
 
-An answer does not depend on all of the situation, and is told in a way that depends on as little of it as possible:
+An answer depends on a part of the situation only, and is told in a way that depends on as little as possible:
 what is listed in it is left blank, and where it leads to is told as changes. So whatever agrees with the situation in
 the places that were looked at has the same answer; `turns` remembers answers by these places.
 
