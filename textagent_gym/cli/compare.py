@@ -51,7 +51,8 @@ class Compare:
         table.add_column("tasks", overflow="fold")
         for column in ("number", "first\n[95%]", "second\n[95%]", "difference\n[95%]", "better", "worse", "p (exact)"):
             table.add_column(column, no_wrap=True)
-        table.add_row("all", *_cells(compare(first, second)))
+        whole = compare(first, second)
+        table.add_row("all", *_cells(whole))
         for part in first if len(first) > 1 else ():
             table.add_row(
                 Text(visible(f" {part}")), *_cells(compare({part: first[part]}, {part: second[part]})), style="dim"
@@ -64,9 +65,10 @@ class Compare:
             console.print(
                 f"{which}: turns {summary.turns}, invalid actions per episode {summary.invalid_share}", soft_wrap=True
             )
-        left_out = compare(first, second).left_out
-        if left_out:
-            console.print(f"{left_out} tasks are left out: all of their episodes broke in a result.", style="yellow")
+        if whole.left_out:
+            console.print(
+                f"{whole.left_out} tasks are left out: all of their episodes broke in a result.", style="yellow"
+            )
         for which, parts in (("first", first), ("second", second)):
             broken = sum(bool(episode.broken) for records in parts.values() for episode in records)
             if broken:
