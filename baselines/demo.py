@@ -28,7 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from baselines.command_line import let_waiting_threads_sleep
-from baselines.settings.run_folder import METRICS, RunFolderError, claim_folder
+from baselines.settings.run_folder import METRICS, RunFolderError, claim_folder, logged_lines
 
 if TYPE_CHECKING:
     from baselines import sft
@@ -343,11 +343,8 @@ def plot_curves(config: Config) -> Path:
 
     from baselines.sft import RECORD
 
-    def read(path: Path) -> list[dict[str, float]]:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
-
-    losses = [(m["iteration"], m["loss"]) for m in read(config.out / "sft" / RECORD / METRICS) if "loss" in m]
-    steps = read(config.out / "grpo" / METRICS)
+    losses = [(m["iteration"], m["loss"]) for m in logged_lines(config.out / "sft" / RECORD / METRICS) if "loss" in m]
+    steps = logged_lines(config.out / "grpo" / METRICS)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
     left.plot(*zip(*losses, strict=True) if losses else ([], []))
     left.set(title="Supervised fine-tuning", xlabel="update", ylabel="loss of the agent's tokens", ylim=(0, None))

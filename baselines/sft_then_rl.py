@@ -45,7 +45,7 @@ from baselines import gigpo, grpo, ppo, reinforce_pp, rloo
 from baselines.command_line import LogFunction, run_from_terminal
 from baselines.credit.method import Method
 from baselines.settings.config import HARMLESS, LabelAgent, check_above_zero
-from baselines.settings.run_folder import METRICS, claim_folder, write_whole
+from baselines.settings.run_folder import METRICS, claim_folder, logged_lines, write_whole
 from baselines.sft import RECORD, FineTuningConfig, read_demos
 from baselines.sft import Config as SftConfig
 from baselines.sft import run as fine_tune
@@ -236,11 +236,11 @@ def _recorded(config: Config) -> Iterator[None]:
     from baselines.training.run_log import TRAJECTORIES, logged
 
     rl = config.out / "rl"
-    with logged(config.out, lambda: len(_whole_lines(rl / METRICS)), device=str(PartialState().device)):
+    with logged(config.out, lambda: len(logged_lines(rl / METRICS)), device=str(PartialState().device)):
         try:
             yield
         finally:
-            kept = [line for part in (config.out / "sft" / RECORD, rl) for line in _whole_lines(part / TRAJECTORIES)]
+            kept = [line for part in (config.out / "sft" / RECORD, rl) for line in logged_lines(part / TRAJECTORIES)]
             with suppress(OSError):  # What stops the run is what must be told.
                 write_whole(config.out / TRAJECTORIES, "".join(json.dumps(line) + "\n" for line in kept))
 
@@ -345,17 +345,11 @@ def _write_metrics(config: Config, bought: Purchase) -> list[dict[str, Any]]:
                 "spent": spent,
             }
         )
-    for iteration in _whole_lines(out / "rl" / METRICS):
+    for iteration in logged_lines(out / "rl" / METRICS):
         spent += iteration["episodes"] * config.episode_cost
         metrics.append({"stage": "rl", **iteration, "spent": spent})
     write_whole(out / METRICS, "".join(json.dumps(line) + "\n" for line in metrics))
     return metrics
-
-
-def _whole_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file, without one that a kill has cut; none where there is no file."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _exact(number: float) -> Fraction:

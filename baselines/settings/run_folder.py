@@ -77,9 +77,21 @@ def append_lines(folder: Path, lines: Iterable[dict[str, Any]], file: str) -> No
 
 
 def logged_iterations(folder: Path, file: str = METRICS) -> set[int]:
-    """The iterations that a file has a line for; `drop_metrics_after` has left whole lines only."""
-    path = folder / file
-    return {json.loads(line)["iteration"] for line in path.read_text().splitlines()} if path.is_file() else set()
+    """The iterations that a file has a line for."""
+    return {line["iteration"] for line in logged_lines(folder / file)}
+
+
+def logged_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines that a run has logged in a file, without those that a kill has cut; none where there is no file."""
+    lines = []
+    for text in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []:
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(line, dict) and "iteration" in line:
+            lines.append(line)
+    return lines
 
 
 def drop_metrics_after(folder: Path, iteration: int, file: str = METRICS) -> None:

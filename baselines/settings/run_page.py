@@ -16,7 +16,7 @@ from typing import Any
 
 from jinja2 import Environment
 
-from baselines.settings.run_folder import EVALUATIONS, METRICS, RunFolderError, write_whole
+from baselines.settings.run_folder import EVALUATIONS, METRICS, RunFolderError, logged_lines, write_whole
 
 PAGE = "index.html"
 _FIRST = ("success", "return", "score", "turns", "loss", "critic_loss", "gradient_norm", "entropy_estimate", "broken")
@@ -136,8 +136,8 @@ def write_page(folder: Path) -> Path:
         config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunFolderError(f"{folder} holds no run: {error}") from error
-    metrics, evaluations, log = (_lines(folder / file) for file in (METRICS, EVALUATIONS, "log.jsonl"))
-    episodes, breaks = _lines(folder / "trajectories.jsonl"), _lines(folder / "broken.jsonl")
+    metrics, evaluations, log = (logged_lines(folder / file) for file in (METRICS, EVALUATIONS, "log.jsonl"))
+    episodes, breaks = logged_lines(folder / "trajectories.jsonl"), logged_lines(folder / "broken.jsonl")
     last = log[-1] if log and log[-1].get("event") == "stop" else None
     page = Environment(autoescape=True).from_string(_PAGE)
     text = page.render(
@@ -162,19 +162,6 @@ def write_page(folder: Path) -> Path:
     except OSError as error:
         raise RunFolderError(f"{path} could not be written: {error}") from error
     return path
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file, without those that a kill has cut."""
-    lines = []
-    for text in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []:
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(line, dict) and "iteration" in line:
-            lines.append(line)
-    return lines
 
 
 def _rounded(episode: dict[str, Any]) -> dict[str, Any]:
