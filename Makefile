@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 VLLM := .venv-vllm
 INSTALLED := $(VENV)/.installed
 DEEPSPEED := $(VENV)/deepspeed
+TRACKERS := $(VENV)/trackers
 ORIGINALS := $(VENV)/.originals
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE  # Else each of many processes would compile all that it imports.
@@ -26,7 +27,7 @@ types: $(INSTALLED)
 unit: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rs -m "not slow"
 
-slow: $(INSTALLED) $(ORIGINALS) $(DEEPSPEED)  ## the tests that `make test` leaves out; CI runs both
+slow: $(INSTALLED) $(ORIGINALS) $(DEEPSPEED) $(TRACKERS)  ## the tests that `make test` leaves out; CI runs both
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rs -m slow
 
 vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environment of their own
@@ -73,6 +74,10 @@ $(DEEPSPEED): $(INSTALLED)
 	DS_BUILD_OPS=0 PYTHONPATH=$(DEEPSPEED).new $(BIN)/pip install --quiet --disable-pip-version-check \
 	  --no-build-isolation --no-deps --target $(DEEPSPEED).new "deepspeed==0.19.8" einops hjson msgpack ninja py-cpuinfo
 	mv $(DEEPSPEED).new $@
+
+# W&B and trackio, apart as well: other libraries import them wherever they are found.
+$(TRACKERS): $(INSTALLED)
+	$(UV) --target $(TRACKERS) "wandb==0.31.0" "trackio==0.43.0"
 
 # vLLM for a CPU. The index has CUDA builds of torch's companions only, which cannot be loaded beside torch's CPU build.
 $(VLLM)/.installed: pyproject.toml

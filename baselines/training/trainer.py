@@ -83,7 +83,7 @@ from baselines.training.sharding import (
     make_whole_copy,
     whole_state,
 )
-from baselines.training.trackers import check_trackers, flat_settings
+from baselines.training.trackers import check_trackers, flat_settings, run_names
 from baselines.training.update import Learner, update
 from textagent_gym.errors import InvalidOptionError, WorldBrokenError
 
@@ -315,7 +315,8 @@ class _Run:
             log_start(self.folder, self.iteration, self.accelerator.num_processes, device)
         self.accelerator.wait_for_everyone()
         if config.trackers:
-            self.accelerator.init_trackers("textagent-gym", flat_settings(config))
+            names = run_names(self.folder) if self.accelerator.is_main_process else {}
+            self.accelerator.init_trackers("textagent-gym", flat_settings(config), names)
         self.evaluated = logged_iterations(self.folder, EVALUATIONS)
         self.held_out: HeldOut | None = None  # Made for the first evaluation.
         self.is_between_updates = True

@@ -41,6 +41,7 @@ def test_there_is_a_file_for_each_size() -> None:
     assert [file.stem for file in FILES] == [
         "cpu",
         "ddp",
+        "deepspeed_zero1",
         "deepspeed_zero2",
         "deepspeed_zero3",
         "fsdp_zero2",

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +16,16 @@ from accelerate.tracking import TensorBoardTracker
 from baselines import grpo
 from baselines.training import trackers, trainer
 from baselines.training.player import Player
-from tests.baselines.runs import lines
+from tests.baselines.runs import lines, start
 from textagent_gym.errors import InvalidOptionError
+
+TRACKERS = Path(sys.prefix) / "trackers"  # `make slow` installs them there.
+RUN = f"""
+sys.path.append({str(TRACKERS)!r})
+from baselines import grpo
+from tests.baselines.training.test_trackers import run
+run(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), trackers=(sys.argv[4],))
+"""
 
 
 def run(model: Path, out: Path, iterations: int, **more: Any) -> None:
@@ -42,6 +54,59 @@ def test_tensorboard_has_the_numbers_of_the_run_also_when_it_resumes(tiny: Path,
                 (line["iteration"], line[name]) for line in map(json.loads, (out / file).read_text().splitlines())
             ]
             seen = [(event.step, event.value) for event in logged.Scalars(prefix + name)]
+            assert seen == [(step, pytest.approx(value, rel=1e-6)) for step, value in expected]
+
+
+def told_trackio(folder: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Run, step and values of all that trackio was told."""
+    (file,) = (folder / "trackio").glob("*.db")
+    with sqlite3.connect(file) as base:
+        for name, step, values in base.execute("select run_name, step, metrics from metrics order by id"):
+            yield name, step, json.loads(values)
+
+
+def told_wandb(folder: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Run, step and values of all that W&B was told without a network, in its files: LevelDB's log of messages."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    for file in sorted((folder / "run").glob("wandb/offline-run-*/run-*.wandb")):
+        data, place, message, name = file.read_bytes(), 7, b"", ""
+        while place < len(data):
+            if place % 32_768 > 32_768 - 7:  # No head begins at the end of a block.
+                place += -place % 32_768
+            size, kind = int.from_bytes(data[place + 4 : place + 6], "little"), data[place + 6]
+            message += data[place + 7 : place + 7 + size]
+            place += 7 + size
+            if kind not in (1, 4):  # It goes on in the next block.
+                continue
+            record, message = Record.FromString(message), b""
+            name = record.run.run_id or name
+            values = {"".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}
+            if values:
+                yield name, values["_step"], values
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tracker", ["wandb", "trackio"])
+def test_other_trackers_have_the_numbers_of_a_run_that_resumes_under_one_name(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tracker: str
+) -> None:
+    if not (TRACKERS.is_dir() or find_spec(tracker)):
+        pytest.skip(f"needs trackers: make {TRACKERS}")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(TRACKERS)])
+    out = tmp_path / "run"
+    for iterations in (1, 3):
+        process = start(RUN, tiny, out, iterations, tracker)
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+    told = list({"wandb": told_wandb, "trackio": told_trackio}[tracker](tmp_path))
+    assert len({name for name, _, _ in told}) == 1
+    for file, prefix in (("metrics.jsonl", ""), ("evaluations.jsonl", "evaluation/")):
+        for name in ("return", "turns"):
+            expected = [(line["iteration"], line[name]) for line in lines(out / file)]
+            seen = [(step, values[prefix + name]) for _, step, values in told if prefix + name in values]
             assert seen == [(step, pytest.approx(value, rel=1e-6)) for step, value in expected]
 
 

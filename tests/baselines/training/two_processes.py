@@ -1,6 +1,6 @@
 """What `test_processes.py` runs in one process and in two: an update with nothing to learn in one of them, and a run.
 
-python two_processes.py POLICY OUT [fsdp_zero2 | fsdp_zero3 | deepspeed_zero2 | deepspeed_zero3]
+python two_processes.py POLICY OUT [fsdp_zero2 | fsdp_zero3 | deepspeed_zero1 | deepspeed_zero2 | deepspeed_zero3]
 """
 
 from __future__ import annotations
