@@ -25,10 +25,10 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 unit: $(INSTALLED)
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rs -m "not slow"
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rfEs -m "not slow"
 
 slow: $(INSTALLED) $(ORIGINALS) $(DEEPSPEED) $(TRACKERS)  ## the tests that `make test` leaves out; CI runs both
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rs -m slow
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rfEs -m slow
 
 vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environment of their own
 	$(VLLM)/bin/python -m pytest tests/baselines/rollout/test_vllm_backend.py tests/baselines/rollout/test_vllm_server.py

@@ -12,7 +12,7 @@ import tempfile
 import time
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textagent_gym.errors import MissingDependencyError
 from textagent_gym.sandbox.base import SandboxError
@@ -72,9 +72,14 @@ def _sweep(engine: docker.DockerClient) -> None:
 
 
 @cache
+def version(engine: docker.DockerClient) -> dict[str, Any]:
+    """What an engine says of itself, asked once: it starts programs to answer."""
+    return dict(engine.version())
+
+
 def is_podman(engine: docker.DockerClient) -> bool:
     """An engine is Podman, whatever its address."""
-    return any("Podman" in part.get("Name", "") for part in engine.version().get("Components") or ())
+    return any("Podman" in part.get("Name", "") for part in version(engine).get("Components") or ())
 
 
 def _podman() -> str:

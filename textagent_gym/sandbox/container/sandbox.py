@@ -19,7 +19,7 @@ from textagent_gym.sandbox import changes, seccomp
 from textagent_gym.sandbox.base import ROOT, Changes, Limits, Question, SandboxError, TreeChanges, filter_for
 from textagent_gym.sandbox.changes import BY_NAME, ReadingOrder
 from textagent_gym.sandbox.container.container import HOME, PYTHON, Container, Pool, Stream
-from textagent_gym.sandbox.container.engine import connect, import_docker
+from textagent_gym.sandbox.container.engine import connect, import_docker, version
 from textagent_gym.sandbox.container.images import prepared, present
 from textagent_gym.sandbox.layers import pack
 from textagent_gym.sandbox.messages import ask_once, wait_until_ready
@@ -89,7 +89,7 @@ class ContainerSandbox(ShellSandbox):
 
     @property
     def _machine(self) -> str:
-        return str(self._engine.version().get("Arch"))
+        return str(version(self._engine).get("Arch"))
 
     def _start_shell(self) -> Shell:
         assert self._container is not None
