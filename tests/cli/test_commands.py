@@ -290,8 +290,8 @@ def test_types_of_tasks_are_never_cut_and_intervals_stay_in_a_line() -> None:
         "eval", "ALFWorld", "--agent", "expert", "--tasks", "12", "--set", 'task_types=["pick","clean"]', columns=80
     )
     assert done.returncode == 0
-    rows = [line.split() for line in done.stdout.splitlines() if line.count("[") == 2 and "%" in line]
-    assert [row[0] for row in rows if row[0] != "tasks"] == ["all", "clean", "pick"]
+    rows = [line.split() for line in done.stdout.splitlines() if line.count("[") >= 2]
+    assert [row[0] for row in rows if row[1].isdigit()] == ["all", "clean", "pick"]
     assert "expert in textagent/ALFWorld-v0, split test" in done.stdout
     assert "…" not in done.stdout
 
