@@ -21,7 +21,7 @@ from rich.console import Console
 from benchmarks.reference_entries import ENTRIES
 from tests.cli.program import PROGRAM, call, run
 from textagent_gym.cli.environment import ChosenTasks
-from textagent_gym.cli.tables import suite_table
+from textagent_gym.cli.tables import evaluation_table, suite_table
 from textagent_gym.evaluation import evaluate, load_result, summarize
 from textagent_gym.wrappers import AdmissibleActionHints
 
@@ -324,6 +324,13 @@ def test_no_number_and_no_part_is_cut_however_narrow_the_terminal_is(columns: in
     said = " ".join(text.split()).partition("left out for want of width: ")[2]
     assert set(said.split(", ")) - {""} == left_out
     assert columns < 200 or not left_out
+
+
+def test_an_interval_that_cannot_be_told_is_shown_as_such() -> None:
+    out = io.StringIO()
+    Console(file=out, width=200).print(evaluation_table(evaluate(LIGHTS, "oracle", tasks=1)))
+    assert re.search(r" \d\.\d\d \[n/a\]", out.getvalue())
+    assert "turns over the shortest solution 1.000 [n/a]" in out.getvalue()
 
 
 def test_the_version_is_that_of_the_package() -> None:

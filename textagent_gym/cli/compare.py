@@ -63,7 +63,9 @@ class Compare:
             played = [episode for records in parts.values() for episode in records]
             summary = summarize(played)
             console.print(
-                f"{which}: turns {summary.turns}, invalid actions per episode {summary.invalid_share}", soft_wrap=True
+                f"{which}: turns {summary.turns}, invalid actions per episode {summary.invalid_share}",
+                soft_wrap=True,
+                markup=False,
             )
         if whole.left_out:
             console.print(

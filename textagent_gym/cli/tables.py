@@ -78,14 +78,15 @@ class FittingTable:
 
         left_out = f"left out for want of width: {', '.join(dropped)}" if dropped else ""
         table = Table(title=Text(visible(self.title)), header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        table.caption = "; ".join(text for text in (self.caption, left_out) if text)
+        table.caption = Text("; ".join(text for text in (self.caption, left_out) if text))  # "[n/a]" is no markup.
         names = [visible(name) for name, _ in self.rows]
         table.add_column("tasks", overflow="fold", min_width=min(_LONGEST_WHOLE, max(map(len, names))))
         for column in columns:
             widest = max(len(column), *(len(cells.get(column, "")) for _, cells in self.rows))
             table.add_column(column, no_wrap=True, min_width=widest)
         for number, (name, (_, cells)) in enumerate(zip(names, self.rows, strict=True)):
-            table.add_row(Text(name), *(cells.get(column, "") for column in columns), style="dim" if number else "")
+            shown = [Text(cells.get(column, "")) for column in columns]
+            table.add_row(Text(name), *shown, style="dim" if number else "")
         return table
 
 
