@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from queue import SimpleQueue
 from typing import Any
@@ -22,6 +23,19 @@ def worker_processes(count: int) -> ProcessPoolExecutor:
     """A pool of worker processes, spawned and not forked, for the caller may hold threads and locks."""
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(count, mp_context=context, initializer=_follow, initargs=(os.getpid(),))
+
+
+@contextmanager
+def kill_on_error(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """Kill the workers of a pool where the block ends by an error, such as Ctrl-C: what they do may have no end."""
+    others = set(multiprocessing.active_children())
+    try:
+        yield
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
 
 
 def _follow(caller: int) -> None:

@@ -41,6 +41,8 @@ class Verify:
     """Folder of the policy that is said to have played: every token of the result of a suite is computed again."""
     challenge: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
     """File of the challenge that the result of a suite is said to answer; see `textagent-gym challenge`."""
+    workers: int = 1
+    """Number of processes that play. With --model, one plays."""
     seconds: float = 3600.0
     """Time after which checking stops, as if something were wrong."""
 
@@ -62,7 +64,9 @@ class Verify:
         if self.set or self.trust:
             raise InvalidOptionError("the result of a suite is checked in the suite's environments: leave out options")
         with bar("Replaying", len(load_result(self.result).episodes)) as done:
-            verification = verify_result(self.result, done, model=self.model, challenge=self.challenge)
+            verification = verify_result(
+                self.result, done, model=self.model, challenge=self.challenge, workers=self.workers
+            )
         result = verification.result
         checked = (verification.mismatches, result.episodes, result.agent, verification.exact)
         status = _print(verification.notes, *checked, remarks=True)
@@ -89,7 +93,7 @@ class Verify:
         evaluation = load(self.result)
         spec, notes = spec_from_file(evaluation.spec, trust=self.trust, kwargs=parse_settings(self.set))
         with bar("Replaying", len(evaluation.episodes)) as done:
-            mismatches = replay(evaluation, done, spec=spec)
+            mismatches = replay(evaluation, done, spec=spec, workers=self.workers)
         if evaluation.first or evaluation.seed:
             notes.append(f"Its maker chose tasks from number {evaluation.first} on, and seed {evaluation.seed}.")
         notes += other_versions(evaluation)

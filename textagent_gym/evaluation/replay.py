@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import gymnasium
@@ -18,6 +21,7 @@ from textagent_gym.evaluation.players import task_id
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, digest, line, packages_of, record
 from textagent_gym.evaluation.remarks import without_remarks
 from textagent_gym.evaluation.untrusted import spec_from_file
+from textagent_gym.processes import kill_on_error, worker_processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ CHECKED_AGENTS = ("random", "admissible-random", "oracle", "expert")
 """Agents that act equally wherever they play, so that whoever claims to be one can be checked."""
 UNREADING_AGENTS = ("random", "oracle")
 """Those of them that read nothing, and so act equally also in worlds whose texts may differ from run to run."""
+_DIED = "it cannot be played: a process that played died"
 _ALIKE = {
     "a": "\u0430\u03b1\u0251\u1d00",
     "b": "\u044c\u0299",
@@ -119,6 +124,7 @@ def replay(
     spec: EnvSpec | None = None,
     conversations: Iterator[Any] | None = None,
     recompute: Callable[[list[dict[str, Any]], EpisodeRecord], str] | None = None,
+    workers: int = 1,
 ) -> list[Mismatch]:
     """Play every recorded action again and compare; an empty list says that the file is right.
 
@@ -134,10 +140,14 @@ def replay(
         conversations: what is said to have been said in each episode, as JSON values; `None` for no check.
         recompute: called with the conversation and the record of each episode that a replay confirms; returns what the
             policy would not have said, in words.
+        workers: number of processes that play; with `recompute` it is this one alone, whatever the number. A script
+            that asks for several must guard its main part by `if __name__ == "__main__":`.
 
     Raises:
         InvalidOptionError: the environment cannot be made, or should not be for a file of somebody else.
     """
+    if workers < 1:
+        raise InvalidOptionError(f"workers must be at least 1, got {workers}")
     if spec is None:
         spec, _ = spec_from_file(evaluation.spec)
     try:
@@ -146,35 +156,124 @@ def replay(
         raise InvalidOptionError(f"the environment of the file cannot be made: {error}") from error
     mismatches = [Mismatch(None, "", what) for what in _gaps(evaluation, env)]
     texts = not spec.nondeterministic
-    claimed = evaluation.agent if evaluation.agent in (CHECKED_AGENTS if texts else UNREADING_AGENTS) else ""
+    checks = (
+        _Check(
+            spec=spec,
+            number=number,
+            index=evaluation.first + number // max(1, evaluation.repeats),
+            repeat=number % max(1, evaluation.repeats),
+            seed=evaluation.seed,
+            agent=evaluation.agent,
+            claimed=evaluation.agent if evaluation.agent in (CHECKED_AGENTS if texts else UNREADING_AGENTS) else "",
+            has_tokens="policy" in evaluation.details,
+            expected=expected,
+            recorded=None if conversations is None else next(conversations, None),
+            has_conversation=conversations is not None,
+        )
+        for number, expected in enumerate(evaluation.episodes)
+    )
     try:
-        for number, expected in enumerate(evaluation.episodes):
-            task, repeat = divmod(number, max(1, evaluation.repeats))
-            index = evaluation.first + task
-            recorded = conversation = None
-            if conversations is not None:
-                recorded = next(conversations, None)
-                conversation = without_tokens(recorded) if "policy" in evaluation.details else recorded
-                if evaluation.agent not in CHECKED_AGENTS:  # These say nothing beside their actions.
-                    conversation = without_remarks(conversation)
-                conversation = "" if conversation is None else conversation  # Nothing is not left unchecked.
-            what = _wrong_task(env, evaluation.seed, expected, index, repeat)
-            if not what and expected.broken:
-                what = _difference_of_broken(env, expected, index, claimed)
-            elif not what:
-                what = _difference(env, expected, index, claimed, conversation, compare_texts=texts)
-                what = what or _wrong_tokens(recorded, expected)
-            if not what and conversation is not None and not _is_conversation(conversation):
-                what = "its conversation is none"
-            if not what and recompute is not None and not expected.broken:
-                what = recompute(recorded or [], expected)
-            if what:
-                mismatches.append(Mismatch(number, expected.task, what))
-            if progress is not None:
-                progress(number + 1)
+        here = workers == 1 or recompute is not None
+        outcomes = ((each, each.difference(env, recompute)) for each in checks) if here else _divided(checks, workers)
+        with closing(outcomes):
+            for done, (check, what) in enumerate(outcomes, start=1):
+                if what:
+                    mismatches.append(Mismatch(check.number, check.expected.task, what))
+                if progress is not None:
+                    progress(done)
     finally:
         env.close()
-    return mismatches
+    return sorted(mismatches, key=lambda mismatch: -1 if mismatch.episode is None else mismatch.episode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Check:
+    """An episode to play again.
+
+    Attributes:
+        spec: environment.
+        number: position of the episode in the file.
+        index, repeat: position of its task in the split, and number of its repetition.
+        seed: seed of the evaluation.
+        agent: name of the agent; `claimed` is the same where it can be asked what it would do, "" elsewhere.
+        has_tokens: whether the conversation tells the tokens of a policy.
+        expected: record.
+        recorded: conversation that is said to have been, if `has_conversation`.
+    """
+
+    spec: EnvSpec
+    number: int
+    index: int
+    repeat: int
+    seed: int
+    agent: str
+    claimed: str
+    has_tokens: bool
+    expected: EpisodeRecord
+    recorded: Any
+    has_conversation: bool
+
+    def difference(
+        self,
+        env: gymnasium.Env[str, str],
+        recompute: Callable[[list[dict[str, Any]], EpisodeRecord], str] | None = None,
+    ) -> str:
+        """What is not as recorded, in words; empty if nothing."""
+        expected, texts = self.expected, not self.spec.nondeterministic
+        conversation = None
+        if self.has_conversation:
+            conversation = without_tokens(self.recorded) if self.has_tokens else self.recorded
+            if self.agent not in CHECKED_AGENTS:  # These say nothing beside their actions.
+                conversation = without_remarks(conversation)
+            conversation = "" if conversation is None else conversation  # Nothing is not left unchecked.
+        what = _wrong_task(env, self.seed, expected, self.index, self.repeat)
+        if not what and expected.broken:
+            what = _difference_of_broken(env, expected, self.index, self.claimed)
+        elif not what:
+            what = _difference(env, expected, self.index, self.claimed, conversation, compare_texts=texts)
+            what = what or _wrong_tokens(self.recorded, expected)
+        if not what and conversation is not None and not _is_conversation(conversation):
+            what = "its conversation is none"
+        if not what and recompute is not None and not expected.broken:
+            what = recompute(self.recorded or [], expected)
+        return what
+
+
+def _divided(checks: Iterator[_Check], workers: int) -> Generator[tuple[_Check, str], None, None]:
+    """Check in processes, as they end. When one of these dies, what is under way is wrong, and all that is left."""
+    with worker_processes(workers) as pool, kill_on_error(pool):
+        running: dict[Future[str], _Check] = {}
+        while (begun := list(islice(checks, 2 * workers - len(running)))) or running:
+            for check in begun:
+                try:
+                    running[pool.submit(_check, check)] = check
+                except BrokenExecutor:
+                    yield check, _DIED
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                check, error = running.pop(future), future.exception()
+                if error is not None and not isinstance(error, BrokenExecutor):
+                    raise error
+                yield check, _DIED if error is not None else future.result()
+
+
+def _check(check: _Check) -> str:
+    """In a worker: play an episode again."""
+    if _seat.spec != check.spec:
+        if _seat.env is not None:
+            _seat.env.close()
+        _seat.spec, _seat.env = check.spec, gymnasium.make(check.spec)
+    assert _seat.env is not None
+    return check.difference(_seat.env)
+
+
+class _Seat:
+    """Environment of a worker, kept while the same one is asked for."""
+
+    spec: EnvSpec | None = None
+    env: gymnasium.Env[str, str] | None = None
+
+
+_seat = _Seat()
 
 
 def _gaps(evaluation: Evaluation, env: gymnasium.Env[str, str]) -> list[str]:

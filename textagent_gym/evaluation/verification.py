@@ -109,6 +109,7 @@ def verify_result(
     *,
     model: Path | None = None,
     challenge: Path | None = None,
+    workers: int = 1,
 ) -> Verification:
     """Play a result again and compare everything that can be compared.
 
@@ -118,6 +119,7 @@ def verify_result(
         model: folder of the policy that is said to have played; every token is then computed again. It is the
             caller's own: nothing in a result names it.
         challenge: file of the challenge that the result is said to answer.
+        workers: number of processes that play; see `replay`.
 
     Raises:
         InvalidOptionError: the folder holds no complete result of a suite that exists here, or anything else; or there
@@ -146,7 +148,9 @@ def verify_result(
             asked = replace(evaluation, tasks=part.tasks, repeats=part.episodes, seed=part.seed, first=part.first)
             assert env.spec is not None
             exact = exact and not env.spec.nondeterministic
-            differences += replay(asked, show, spec=env.spec, conversations=conversations, recompute=recompute)
+            differences += replay(
+                asked, show, spec=env.spec, conversations=conversations, recompute=recompute, workers=workers
+            )
             if not differences and result.agent not in CHECKED_AGENTS:
                 flags += [f"Part {part.name}: {copy}." for copy in find_copies(asked, env.spec)]
         if any(True for _ in conversations):
