@@ -22,9 +22,13 @@ SAMPLE = (
     "textagent/ScienceWorld-find-animal-v0",
     "textagent/SWE-v0",
 )
+BEYOND_THE_PLANNER = {
+    f"textagent/BabyAI-{level}-v0" for level in ("BossLevel", "BossLevelNoUnlock", "MoveTwoAcrossS8N9", "SynthSeq")
+}
+"""Levels some of whose tasks have plans that the oracle does not find within its budget: the page shows what breaks."""
 
 
-def test_every_id_is_on_the_page_and_no_promise_is_broken() -> None:
+def test_every_id_is_on_the_page_and_no_promise_is_broken_but_by_the_planners_budget() -> None:
     text = OUT.read_text(encoding="utf-8")
     assert all(f"`{id}`" in text for id in KNOWN)
     rows = read_page(OUT)
@@ -34,8 +38,10 @@ def test_every_id_is_on_the_page_and_no_promise_is_broken() -> None:
         if row.cells:
             assert row.cells[:2] == tuple(map(str, amounts_of(id)))
             assert len(row.cells) == 2 + len(PROMISES)
-            assert set(row.cells[2:]) <= {"kept", "n/a"}
-            assert len(row.reasons) == row.cells.count("n/a")
+            broken = row.cells.count("**broken**")
+            assert set(row.cells[2:]) <= {"kept", "n/a", "**broken**"}
+            assert bool(broken) == (id in BEYOND_THE_PLANNER and any("within 20,000 states" in r for r in row.reasons))
+            assert len(row.reasons) == row.cells.count("n/a") + broken
 
 
 def test_the_page_names_the_promises_as_they_are_now() -> None:
