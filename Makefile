@@ -77,7 +77,8 @@ $(DEEPSPEED): $(INSTALLED)
 
 # W&B and trackio, apart as well: other libraries import them wherever they are found.
 $(TRACKERS): $(INSTALLED)
-	$(UV) --target $(TRACKERS) "wandb==0.31.0" "trackio==0.43.0"
+	$(UV) --target $(TRACKERS).new "wandb==0.31.0" "trackio==0.43.0"
+	mv $(TRACKERS).new $@
 
 # vLLM for a CPU. The index has CUDA builds of torch's companions only, which cannot be loaded beside torch's CPU build.
 $(VLLM)/.installed: pyproject.toml

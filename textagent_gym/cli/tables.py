@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.table import Table
 
-    from textagent_gym.evaluation import EpisodeRecord, Evaluation, Interval, Result, Summary
+    from textagent_gym.evaluation import EpisodeRecord, Evaluation, Result, Summary
 
 _LEFT_OUT = ("invalid [95%]", "turns [95%]", "return [95%]", "score [95%]", "episodes")
 """Columns that a narrow terminal has no room for, the first one first: the caption has a word on invalid actions, and
@@ -124,18 +123,9 @@ def _cells(summary: Summary, scored: bool) -> dict[str, str]:
         "success [95%]": str(summary.success),
         "return [95%]": str(summary.total_reward),
         **scores,
-        "turns [95%]": _short(summary.turns),
-        "invalid [95%]": _short(summary.invalid_share),
+        "turns [95%]": summary.turns.rounded(2),
+        "invalid [95%]": "" if summary.invalid_share is None else summary.invalid_share.rounded(2),
     }
-
-
-def _short(interval: Interval | None) -> str:
-    """An interval with two digits after the point."""
-    if interval is None:
-        return ""
-    if not isfinite(interval.high - interval.low):
-        return f"{interval.mean:.2f} [n/a]"
-    return f"{interval.mean:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
 class Tally:

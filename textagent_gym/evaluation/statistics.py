@@ -33,9 +33,12 @@ class Interval:
     high: float
 
     def __str__(self) -> str:
-        if not isfinite(self.high - self.low):
-            return f"{self.mean:.3f} [n/a]"
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return self.rounded(3)
+
+    def rounded(self, digits: int) -> str:
+        """Mean and bounds with a number of digits after the point; bounds that cannot be told are "n/a"."""
+        bounds = f"{self.low:.{digits}f}, {self.high:.{digits}f}" if isfinite(self.high - self.low) else "n/a"
+        return f"{self.mean:.{digits}f} [{bounds}]"
 
     def overlaps(self, other: Interval) -> bool:
         """Whether the two intervals have a value in common."""
