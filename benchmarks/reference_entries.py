@@ -34,7 +34,7 @@ AGENTS = {"random": None, "admissible-random": "admissible_actions", "expert": "
 SUITES = (
     *(f"textworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"alfworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
-    *(f"textcraft-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
+    *(f"textcraft-{name}-v2" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     "textworld-sizes-v1",
     *("textcraft-minecraft-v1", "textcraft-agentgym-v1", "textcraft-agentgym-v2"),
     *("babyai-quick-v1", "babyai-core-v2", "babyai-state-size-v1", "babyai-solution-length-v2"),
@@ -44,7 +44,7 @@ SUITES = (
 """Quick, core, axis and harder suites, and Minecraft's goals; what a small machine plays within minutes."""
 TINY = {
     "babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8)),
-    "textcraft-tiny-v1": (POLICIES / "textcraft", PolicySettings(max_action_tokens=24)),
+    "textcraft-tiny-v2": (POLICIES / "textcraft", PolicySettings(max_action_tokens=24)),
 }
 """Suites of tiny policies: folder of each, as `benchmarks.tiny_policies` keeps it, and its sampling."""
 

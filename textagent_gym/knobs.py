@@ -20,7 +20,7 @@ import math
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -185,7 +185,7 @@ class Options:
                 named[each.name] = given[names[0]]
         return cls(**named)
 
-    @property
+    @cached_property
     def slug(self) -> str:
         """What is asked for, in the id of a task: whatever is not at its default, such as `custom-w2-o3-q4`."""
         parts = [self.kind] if self.kind else []

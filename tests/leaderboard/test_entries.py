@@ -86,7 +86,7 @@ def test_the_oracle_is_the_ceiling_and_random_play_the_floor(folder: Path) -> No
 @pytest.mark.slow
 def test_a_suite_that_is_played_anew_gives_the_same_files_and_leaves_the_others_alone(tmp_path: Path) -> None:
     (tmp_path / "results" / "others").mkdir(parents=True)
-    suites = ("textcraft-quick-v1", "babyai-tiny-v1")
+    suites = ("textcraft-quick-v2", "babyai-tiny-v1")
     for _ in range(2):
         main(Settings(out=tmp_path / "results", suites=suites))
     assert {path.name for path in tmp_path.iterdir()} == {"results"}
@@ -96,12 +96,12 @@ def test_a_suite_that_is_played_anew_gives_the_same_files_and_leaves_the_others_
 
 
 def test_summaries_are_computed_anew_from_the_episodes_and_keep_what_was_proven(tmp_path: Path) -> None:
-    shutil.copytree(ENTRIES / "textcraft-tiny-v1", tmp_path / "textcraft-tiny-v1")
-    tiny = tmp_path / "textcraft-tiny-v1" / "tiny"
+    shutil.copytree(ENTRIES / "textcraft-tiny-v2", tmp_path / "textcraft-tiny-v2")
+    tiny = tmp_path / "textcraft-tiny-v2" / "tiny"
     files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     (tiny / "summary.json").write_text("{}")
     note_trust(tmp_path, sha256(b"{}").hexdigest(), ["replayed", "recomputed"])
-    main(Settings(out=tmp_path, suites=("textcraft-tiny-v1",), summaries=True))
+    main(Settings(out=tmp_path, suites=("textcraft-tiny-v2",), summaries=True))
     assert {path: path.read_bytes() for path in files} == files
     assert read_ledger(tmp_path) == {sha256(files[tiny / "summary.json"]).hexdigest(): ("replayed", "recomputed")}
 

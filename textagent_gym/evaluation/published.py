@@ -168,9 +168,9 @@ _ALL = (
         _alfworld("place-2", place=2),
         _alfworld("goals-2", goals=2),
     ),
-    _suite("textcraft-quick-v1", "twenty recipe graphs of TextCraft", _textcraft("d2-r8", tasks=20)),
+    _suite("textcraft-quick-v2", "twenty recipe graphs of TextCraft", _textcraft("d2-r8", tasks=20)),
     _suite(
-        "textcraft-core-v1",
+        "textcraft-core-v2",
         "TextCraft: recipe graphs of three sizes",
         _textcraft("d1-r4", depth=1, recipes=4),
         _textcraft("d2-r8", depth=2, recipes=8),
@@ -194,28 +194,28 @@ _ALL = (
         _minecraft("turns-30", 30, observation_format="upstream"),
     ),
     _suite(
-        "textcraft-state-size-v1",
+        "textcraft-state-size-v2",
         "TextCraft with 6, 12 and 24 recipes in scope, all else equal",
         *(_textcraft(f"recipes-{count}", recipes=count, solution_length=6) for count in (6, 12, 24)),
     ),
     _suite(
-        "textcraft-action-size-v1",
+        "textcraft-action-size-v2",
         "TextCraft with 12, 16 and 20 items in scope, all else equal",
         *(_textcraft(f"items-{count}", items=count, solution_length=6) for count in (12, 16, 20)),
     ),
     _suite(
-        "textcraft-solution-length-v1",
+        "textcraft-solution-length-v2",
         "TextCraft with shortest solutions of 4, 8 and 16 actions, all else equal",
         *(_textcraft(f"length-{n}", depth=3, recipes=12, solution_length=n) for n in (4, 8, 16)),
     ),
     _suite(
-        "textcraft-harder-v1",
+        "textcraft-harder-v2",
         "TextCraft, deeper and longer than Minecraft's goals: more counts, leftovers and distractors",
         _textcraft("length-30", depth=4, recipes=30, solution_length=30),
         _textcraft("counts", depth=4, recipes=30, counts=(1, 4), yields=(1, 4), solution_length=40),
     ),
     _suite(
-        "textcraft-tiny-v1",
+        "textcraft-tiny-v2",
         "TextCraft as the tiny recipe trains it: one recipe with one ingredient or two, and new names in every task",
         Part(
             name="one-recipe",

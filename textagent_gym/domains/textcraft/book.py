@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Ingredient:
+class Ingredient(NamedTuple):
     """What a recipe consumes.
 
     Attributes:
@@ -18,12 +18,11 @@ class Ingredient:
     """
 
     name: str
-    count: int
+    count: int  # type: ignore[assignment]  # It hides `tuple.count`.
     is_tag: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(NamedTuple):
     """A way to craft an item.
 
     Attributes:
@@ -36,19 +35,22 @@ class Recipe:
     """
 
     output: str
-    count: int
+    count: int  # type: ignore[assignment]
     ingredients: tuple[Ingredient, ...]
 
     @property
     def command(self) -> str:
         """The line that shows the recipe; a command too, once items stand for its tags."""
-        return craft_command(self, [item.name for item in self.ingredients])
+        return _command(self, [f"{count} {name}" for name, count, _ in self.ingredients])
 
 
 def craft_command(recipe: Recipe, items: Iterable[str]) -> str:
     """The command that crafts a recipe from these items, one per ingredient."""
-    used = ", ".join(f"{each.count} {item}" for each, item in zip(recipe.ingredients, items, strict=True))
-    return f"craft {recipe.count} {recipe.output} using {used}"
+    return _command(recipe, [f"{each.count} {item}" for each, item in zip(recipe.ingredients, items, strict=True)])
+
+
+def _command(recipe: Recipe, consumed: list[str]) -> str:
+    return f"craft {recipe.count} {recipe.output} using {', '.join(consumed)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +98,7 @@ class RecipeBook:
         return known[name]
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+class Solution(NamedTuple):
     """What a shortest plan is like.
 
     Attributes:
@@ -134,6 +135,11 @@ class Game:
         """The lines that show the recipes in scope."""
         return tuple([recipe.command for recipe in self.shown])
 
+    @property
+    def content(self) -> str:
+        """Equal for games with equal goals and recipes, in whatever order."""
+        return "\n".join([self.goal, *sorted(self.commands)])
+
     @cached_property
     def introduction(self) -> str:
         """The first observation, in upstream's words."""
@@ -141,11 +147,11 @@ class Game:
         return f"Crafting commands:\n{lines}\n\nGoal: craft {self.goal}."
 
     @cached_property
-    def items(self) -> tuple[str, ...]:
-        """Gettable and craftable items in scope: those that the recipes shown name, sorted."""
+    def items(self) -> frozenset[str]:
+        """Gettable and craftable items in scope: those that the recipes shown name."""
         names = {recipe.output for recipe in self.shown}
-        names |= {each.name for recipe in self.shown for each in recipe.ingredients if not each.is_tag}
-        return tuple(sorted(names))
+        names |= {name for recipe in self.shown for name, _, is_tag in recipe.ingredients if not is_tag}
+        return frozenset(names)
 
     @cached_property
     def amounts(self) -> tuple[tuple[str, int], ...]:

@@ -9,11 +9,12 @@ its items the number, that are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, log
-from random import Random
-from typing import Any, TypeVar
+from functools import cache
+from hashlib import shake_256
+from itertools import chain, count
+from struct import unpack
 
 from textagent_gym.domains.textcraft.book import Game, Ingredient, Recipe, RecipeBook, Solution
 from textagent_gym.domains.textcraft.words import NAMES
@@ -21,7 +22,7 @@ from textagent_gym.errors import InfeasibleDifficultyError
 from textagent_gym.knobs import Options, knob
 from textagent_gym.tasks import in_split
 
-VERSION = 1
+VERSION = 2
 """Version of the generator, the second part of every id."""
 DRAWS = 5_000
 """Graphs that are drawn for a task before it is called infeasible: about a second."""
@@ -29,7 +30,8 @@ DRAWS = 5_000
 LONGEST = 200
 """Actions of the longest plan of a graph; counts multiply from level to level."""
 
-_T = TypeVar("_T")
+WORDS = 2**32
+"""Number of different words that are drawn: a chance of 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,8 @@ def generate(spec: GraphSpec, split: str, index: int) -> Game:
         InfeasibleDifficultyError: no such graph was found; the message says what was.
     """
     draws = _Draws(f"TextCraft/{VERSION}/{spec.slug}/{split}/{index}")
+    goals = _goals(split)
+    goal = goals[draws.word() * len(goals) >> 32]
     lengths: set[int] = set()
     sizes: set[int] = set()
     for _ in range(DRAWS):
@@ -75,26 +79,17 @@ def generate(spec: GraphSpec, split: str, index: int) -> Game:
         graph.solve()
         if graph.length > LONGEST or spec.solution_length not in (None, graph.length):
             lengths.add(graph.length)
-            continue
-        if not graph.distract():
+        elif graph.distract():
+            return graph.game(goal)
+        else:
             sizes |= graph.feasible_items
-            continue
-        graph.name()
-        commands = graph.commands()
-        if in_split(_content(graph.names[0], commands), split):
-            game = graph.game()
-            vars(game)["commands"] = tuple(commands)  # A cached property, which would compute the same.
-            return game
     raise InfeasibleDifficultyError(_complaint(spec, lengths, sizes))
 
 
-def content(game: Game) -> str:
-    """What decides which split a game belongs to: its goal and its recipes, in any order."""
-    return _content(game.goal, game.commands)
-
-
-def _content(goal: str, commands: Sequence[str]) -> str:
-    return "\n".join([goal, *sorted(commands)])
+@cache
+def _goals(split: str) -> tuple[int, ...]:
+    """Places, among the names, of those that goals of a split have: no goal is in two splits, so no game is."""
+    return tuple([place for place, name in enumerate(NAMES) if in_split(name, split)])
 
 
 def _complaint(spec: GraphSpec, lengths: set[int], sizes: set[int]) -> str:
@@ -113,61 +108,23 @@ def _complaint(spec: GraphSpec, lengths: set[int], sizes: set[int]) -> str:
 
 
 class _Draws:
-    """What is drawn from a seed: the same in every version of Python, which promises that of single bits alone.
+    """What is drawn from a seed, the same everywhere: words of 32 bits, from SHAKE-256 of the seed.
 
     Args:
         seed: seed.
+
+    Attributes:
+        word: function that draws a word. `word() * bound >> 32` is a number from 0 to below the bound.
     """
 
     def __init__(self, seed: str) -> None:
-        generator = Random(seed)
-        self._bits = generator.getrandbits
-        self.share = generator.random
-
-    def below(self, bound: int) -> int:
-        """A number from 0 to below a bound."""
-        bits = bound.bit_length()
-        drawn = self._bits(bits)
-        while drawn >= bound:
-            drawn = self._bits(bits)
-        return drawn
+        blocks = (unpack("<64I", shake_256(f"{seed}/{number}".encode()).digest(256)) for number in count())
+        self.word: Callable[[], int] = chain.from_iterable(blocks).__next__
 
     def die(self, bounds: tuple[int, int]) -> Callable[[], int]:
         """A function that draws a number of a range, both ends included."""
-        get_bits, low, sides = self._bits, bounds[0], bounds[1] + 1 - bounds[0]
-        bits = sides.bit_length()
-
-        def throw() -> int:
-            drawn = get_bits(bits)
-            while drawn >= sides:
-                drawn = get_bits(bits)
-            return low + drawn
-
-        return throw
-
-    def shuffle(self, values: list[Any]) -> None:
-        """Bring values into a random order."""
-        for last in range(len(values) - 1, 0, -1):
-            chosen = self.below(last + 1)
-            values[last], values[chosen] = values[chosen], values[last]
-
-    def sample(self, values: Sequence[_T], count: int) -> list[_T]:
-        """Different ones of some values, in random order; drawn as `random.sample` of Python 3.11 to 3.14 does."""
-        size = len(values)
-        if count == 1:
-            return [values[self.below(size)]]
-        if size > 21 + (4 ** ceil(log(count * 3, 4)) if count > 5 else 0):
-            places: dict[int, None] = {}
-            while len(places) < count:
-                places[self.below(size)] = None
-            return [values[place] for place in places]
-        pool = list(values)
-        chosen = []
-        for left in range(size, size - count, -1):
-            place = self.below(left)
-            chosen.append(pool[place])
-            pool[place] = pool[left - 1]
-        return chosen
+        word, low, sides = self.word, bounds[0], bounds[1] + 1 - bounds[0]
+        return lambda: low + (word() * sides >> 32)
 
 
 class _Graph:
@@ -178,54 +135,55 @@ class _Graph:
         draws: source of all that is drawn.
 
     Attributes:
-        levels: level of each item, 0 for those that are there to be taken.
-        needs: ingredients of each item that is crafted, with their counts.
+        levels: level of each item that the goal needs; of the others, 0 for those that are there to be taken, else 1.
+        needs: ingredients of each item that is crafted, with their units.
         yields: units that one crafting of an item yields.
         needed: items that the goal needs crafted, itself included, once `solve` has run.
         crafts: actions of the shortest plan that craft, once `solve` has run.
         length: actions of the shortest plan, once `solve` has run.
         feasible_items: least and largest number of items that the graph can have, once `distract` has failed.
-        names: names of the items, once `name` has run.
-        order: items that are crafted, in the order in which their recipes are shown, once `name` has run.
     """
 
     def __init__(self, spec: GraphSpec, draws: _Draws) -> None:
         self.spec = spec
-        self.levels: list[int] = []
+        self.levels = [spec.depth]
         self.needs: dict[int, list[tuple[int, int]]] = {}
         self.yields: dict[int, int] = {}
-        self._draws = draws
+        self.feasible_items: set[int] = set()
+        self._word = draws.word
         self._branching = draws.die(spec.branching)
-        self._counts = draws.die(spec.counts)
+        self._units = draws.die(spec.counts)
         self._yields = draws.die(spec.yields)
 
     def grow(self) -> bool:
         """Draw all that the goal needs; false where that takes more recipes than are asked for."""
-        spec, draws = self.spec, self._draws
-        crafted = draws.share()  # Share of the ingredients that are crafted where they need not be.
+        spec, word, units, levels = self.spec, self._word, self._units, self.levels
+        crafted = word()  # Share of the ingredients that are crafted where they need not be.
+        shared = spec.shared * WORDS
         most = min(spec.recipes, (spec.solution_length or LONGEST) - 1)  # Each takes an action, and a get.
-        at_level: list[list[int]] = [[] for _ in range(spec.depth + 1)]
-        waiting = [self._new(spec.depth)]
-        at_level[spec.depth].append(0)
+        at_level: list[list[int]] = [[] for _ in range(spec.depth)]
+        waiting = [0]
         while waiting:
             if len(self.needs) + len(waiting) > most:
                 return False
             item = waiting.pop()
-            level = below = self.levels[item] - 1  # That of the first ingredient.
+            level = highest = levels[item] - 1  # That of the first ingredient.
             chosen: list[int] = []
             for number in range(self._branching()):
                 if number:
-                    level = 0 if draws.share() >= crafted else draws.below(below + 1)
+                    level = 0 if word() >= crafted else word() * (highest + 1) >> 32
                 known = [each for each in at_level[level] if each not in chosen]
-                if known and draws.share() < spec.shared:
-                    chosen.append(known[draws.below(len(known))])
+                if known and word() < shared:
+                    chosen.append(known[word() * len(known) >> 32])
                 else:
-                    new = self._new(level)
-                    chosen.append(new)
+                    new = len(levels)
+                    levels.append(level)
                     at_level[level].append(new)
+                    chosen.append(new)
                     if level:
                         waiting.append(new)
-            self._add_recipe(item, chosen)
+            self.needs[item] = [(each, units()) for each in chosen]
+            self.yields[item] = self._yields()
         return True
 
     def solve(self) -> None:
@@ -237,73 +195,64 @@ class _Graph:
         for item in self.needed:
             times = -(-units[item] // self.yields[item])
             self.crafts += times
-            for each, count in self.needs[item]:
-                units[each] += count * times
+            for each, needed in self.needs[item]:
+                units[each] += needed * times
         self.length = self.crafts + self.levels.count(0)  # One get for each.
 
     def distract(self) -> bool:
         """Draw the recipes that lead nowhere; false where the items cannot be as many as are asked for."""
-        spec, draws, levels = self.spec, self._draws, self.levels
+        spec, word, units, levels = self.spec, self._word, self._units, self.levels
         branching = [self._branching() for _ in range(spec.recipes - len(self.needs))]
         slots = sum(branching)
         if spec.items is None:
-            rarely = max(spec.shared, 0.5)
-            fresh = sum([draws.share() >= rarely for _ in range(slots)])
+            rarely = max(spec.shared, 0.5) * WORDS
+            fresh = sum([word() >= rarely for _ in range(slots)])
         else:
-            fresh = spec.items - len(levels) - len(branching)
+            least = len(levels) + len(branching)
+            fresh = spec.items - least
             if not 0 <= fresh <= slots:
-                self.feasible_items = {len(levels) + len(branching), len(levels) + len(branching) + slots}
+                self.feasible_items = {least, least + slots}
                 return False
-        is_fresh = [True] * fresh + [False] * (slots - fresh)
-        draws.shuffle(is_fresh)
-        start = 0
-        for count in branching:
-            known = range(1, len(levels))  # The goal ends the game: nothing consumes it.
-            old = is_fresh[start : start + count].count(False)
-            start += count
-            if old > len(known):
-                self.feasible_items = set()
-                return False
-            chosen = draws.sample(known, old) if old else []
-            chosen += [self._new(0) for _ in range(count - old)]
-            draws.shuffle(chosen)
-            self._add_recipe(self._new(1 + max([levels[item] for item in chosen])), chosen)
+        for ingredients in branching:
+            known = left = len(levels) - 1  # All but the goal, which ends the game: nothing consumes it.
+            chosen: list[int] = []
+            for _ in range(ingredients):
+                if word() * slots >> 32 < fresh:
+                    fresh -= 1
+                    chosen.append(len(levels))
+                    levels.append(0)
+                elif left:
+                    left -= 1
+                    item = 1 + (word() * known >> 32)
+                    while item in chosen:
+                        item = 1 + (word() * known >> 32)
+                    chosen.append(item)
+                else:
+                    return False
+                slots -= 1
+            self.needs[len(levels)] = [(each, units()) for each in chosen]
+            self.yields[len(levels)] = self._yields()
+            levels.append(1)
         return True
 
-    def name(self) -> None:
-        """Give names to the items, and an order to the recipes."""
-        self.order = list(self.needs)
-        self._draws.shuffle(self.order)
-        self.names = self._draws.sample(NAMES, len(self.levels))
+    def game(self, goal: int) -> Game:
+        """The game.
 
-    def commands(self) -> list[str]:
-        """The lines that show the recipes; those of the game's recipes, without making these."""
-        names = self.names
-        return [
-            f"craft {self.yields[item]} {names[item]} using "
-            + ", ".join([f"{count} {names[each]}" for each, count in self.needs[item]])
-            for item in self.order
+        Args:
+            goal: place of the goal's name among `NAMES`; the other items get other names.
+        """
+        word, needs, yields = self._word, self.needs, self.yields
+        different = len(NAMES)
+        places = dict.fromkeys([goal, *[word() * different >> 32 for _ in self.levels[1:]]])
+        while len(places) < len(self.levels):
+            places[word() * different >> 32] = None
+        names = [NAMES[place] for place in places]
+        order = sorted(needs, key=lambda _: word())
+        shown = [
+            Recipe(names[item], yields[item], tuple([Ingredient(names[each], n) for each, n in needs[item]]))
+            for item in order
         ]
-
-    def game(self) -> Game:
-        """The game."""
-        names = self.names
-        recipes = tuple(
-            [
-                Recipe(names[item], self.yields[item], tuple([Ingredient(names[i], n) for i, n in self.needs[item]]))
-                for item in self.order
-            ]
-        )
-        gettable = frozenset([name for name, level in zip(names, self.levels, strict=True) if level == 0])
-        book = RecipeBook({recipe.output: (recipe,) for recipe in recipes}, gettable, {}, {})
+        gettable = frozenset([name for name, level in zip(names, self.levels, strict=True) if not level])
+        book = RecipeBook({recipe.output: (recipe,) for recipe in shown}, gettable, {}, {})
         crafted = frozenset([names[item] for item in self.needed])
-        return Game(book, names[0], recipes, Solution(self.length, self.crafts, self.spec.depth, crafted))
-
-    def _new(self, level: int) -> int:
-        self.levels.append(level)
-        return len(self.levels) - 1
-
-    def _add_recipe(self, item: int, ingredients: list[int]) -> None:
-        draw_count = self._counts
-        self.needs[item] = [(each, draw_count()) for each in ingredients]
-        self.yields[item] = self._yields()
+        return Game(book, names[0], tuple(shown), Solution(self.length, self.crafts, self.spec.depth, crafted))

@@ -9,7 +9,7 @@ from random import Random
 from textagent_gym.complexity import Complexity
 from textagent_gym.domains.textcraft.book import Game, RecipeBook, Solution
 from textagent_gym.domains.textcraft.engine import State
-from textagent_gym.domains.textcraft.generator import VERSION, GraphSpec, content, generate
+from textagent_gym.domains.textcraft.generator import VERSION, GraphSpec, generate
 from textagent_gym.domains.textcraft.minecraft import PACKAGE_VERSION, digest, read_book
 from textagent_gym.domains.textcraft.planner import solve
 from textagent_gym.knobs import Options, knob
@@ -49,7 +49,7 @@ class MinecraftOptions(Options):
 
 
 class GraphTasks(GeneratedTasks[GraphSpec, Game]):
-    """Recipe graphs. A graph belongs to one split only, by its goal and recipes."""
+    """Recipe graphs. A graph belongs to one split only, by the name of its goal."""
 
     prefix = _PREFIX
     version = VERSION
@@ -60,7 +60,7 @@ class GraphTasks(GeneratedTasks[GraphSpec, Game]):
 
     def _make(self, split: str, index: int) -> Game:
         game = _generate(self.spec, split, index)
-        self._repetition.note(split, index, lambda: content(game))
+        self._repetition.note(split, index, lambda: game.content)
         return game
 
     def _measure(self, world: Game) -> tuple[Complexity, int, str]:
