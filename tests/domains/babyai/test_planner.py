@@ -11,6 +11,7 @@ from textagent_gym.domains.babyai.grid import State
 from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.domains.babyai.planner import solve
 from textagent_gym.errors import PlanningBudgetError
+from textagent_gym.planning import Plan
 
 SMALL = (
     GridSpec(columns=1, room_size=5, objects=3),
@@ -19,6 +20,18 @@ SMALL = (
     GridSpec(columns=2, room_size=4, objects=3, locked_room=True),
     GridSpec(columns=2, room_size=4, objects=2, doors_open=True, kinds=("open",)),
 )
+
+
+def succeeds_in_minigrid(name: str, seed: int) -> Plan:
+    """Play the plan for a level: the last of its steps ends the episode, as a success."""
+    level, state = begin(LevelSpec(level=name, actions="primitive"), seed)
+    plan = solve(state, None)
+    assert plan is not None
+    for index, command in enumerate(plan.commands):
+        _, reward, terminated, _, _ = level.step(PRIMITIVE[command])
+        assert terminated == (index == len(plan.commands) - 1)
+    assert reward > 0
+    return plan
 
 
 def length_by_breadth(state: State, size: int | None, most: int) -> int | None:
@@ -71,16 +84,15 @@ def test_many_plans_are_as_short_as_breadth_first_search_finds(spec: GridSpec) -
 
 @pytest.mark.parametrize("name", [name for name in LEVELS if name != "OpenDoorsOrderN4Debug"])
 def test_plans_succeed_in_minigrid_at_their_last_step_alone(name: str) -> None:
-    level, state = begin(LevelSpec(level=name, actions="primitive"), 5)
-    try:
-        plan = solve(state, None)
-    except PlanningBudgetError:
-        pytest.skip("no plan within the bounds")
-    assert plan is not None
-    for index, command in enumerate(plan.commands):
-        _, reward, terminated, _, _ = level.step(PRIMITIVE[command])
-        assert terminated == (index == len(plan.commands) - 1)
-    assert reward > 0
+    succeeds_in_minigrid(name, 5)
+
+
+@pytest.mark.parametrize("name", ["BossLevel", "BossLevelNoUnlock", "KeyCorridorS6R3", "MoveTwoAcrossS8N9", "SynthSeq"])
+def test_plans_in_stages_succeed_in_minigrid_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "PRIMITIVE_STATES", 3)
+    monkeypatch.setattr(planner, "WEIGHTED_STATES", 3)
+    for seed in range(6):
+        assert not succeeds_in_minigrid(name, seed).exact
 
 
 def test_walks_shorten_plans() -> None:
@@ -107,7 +119,7 @@ def test_without_the_time_for_a_shortest_plan_one_is_found_that_is_not_called_sh
 
 
 def test_out_of_time_is_not_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PRIMITIVE_STATES", "WEIGHTED_STATES"):
+    for name in ("PRIMITIVE_STATES", "WEIGHTED_STATES", "STAGE_STATES"):
         monkeypatch.setattr(planner, name, 3)
     _, state = begin(LevelSpec(level="KeyCorridorS6R3"), 0)
     with pytest.raises(PlanningBudgetError, match="within 6 states"):

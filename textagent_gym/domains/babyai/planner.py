@@ -3,7 +3,8 @@
 The bound is the shortest plan of an easier world: doors stand open, but for locked ones, which need that a key has been
 touched; things are no obstacles, and one that has been moved from where it lay at the beginning is everywhere. It never
 overestimates, so that the first plan found is a shortest one. A world that is too large for that is searched again with
-the bound weighted, which finds a plan soon that need not be the shortest.
+the bound weighted, which finds a plan soon that need not be the shortest. Where that ends without one, the plan is made
+in stages: one clause after the other, and of a clause that puts a thing somewhere, taking it first.
 
 With walks as actions, an action stands for many primitive ones, and no good bound is known: the search is breadth
 first. Where that takes too long, the shortest plan of steps is taken, and walks replace as many of its steps as they
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import heappop, heappush
 from itertools import count
 
@@ -44,7 +45,12 @@ MACRO_STATES = 2_000
 """States that the exact search of walks may expand: about a second; each has a view and a search of its own."""
 WEIGHTED_STATES = 10_000
 """States that the weighted search may expand."""
+STAGE_STATES = 3_000
+"""States that each try at one stage of a plan may expand."""
 _WEIGHT = 3.0  # Of the guide, where the plan need not be the shortest.
+_Try = tuple[bool, int, float]
+"""How a stage is searched for: whether nothing else is moved, price of a thing in the way, weight of the estimate."""
+_TRIES: tuple[_Try, ...] = ((True, 3, 1.5), (False, 3, 1.5), (False, 6, 2.0), (False, 0, 1.2))
 _NAMES = {action: text for text, action in PRIMITIVE.items()}
 _FAR = 1 << 30
 
@@ -68,28 +74,32 @@ def solve(state: State, size: int | None) -> Plan | None:
         return None
     bound = _bound_of(state.world)
     if size is not None:
-        walks = _search(state, size, _at_least_one, MACRO_STATES)
+        walks = _search(state, partial(_successors, size=size), _at_least_one, MACRO_STATES)
         if walks.ended:
             return None if walks.commands is None else Plan(walks.commands)
-    steps = _search(state, None, bound, PRIMITIVE_STATES)
+    steps = _search(state, _steps, bound, PRIMITIVE_STATES)
     exact = size is None and steps.ended
     if not steps.ended:
         guide = _bound_of(state.world, guide=True)
-        steps = _search(state, None, lambda each: _WEIGHT * guide(each), WEIGHTED_STATES)
+        steps = _search(state, _steps, lambda each: _WEIGHT * guide(each), WEIGHTED_STATES)
+        if not steps.ended:
+            steps = _in_stages(state, _TRIES)
+        if not steps.ended:
+            steps = _in_stages(state, _TRIES[1:])
     if steps.commands is not None:
         return Plan(steps.commands if size is None else _shortened(state, size, steps.commands), exact)
     if steps.ended:
         return None
     raise PlanningBudgetError(
-        f"no plan was found for {state.world.mission!r} within {PRIMITIVE_STATES + WEIGHTED_STATES:,} states; an "
-        "easier level has fewer rooms, objects or clauses"
+        f"no plan was found for {state.world.mission!r} within {PRIMITIVE_STATES + WEIGHTED_STATES:,} states, nor in "
+        "stages; an easier level has fewer rooms, objects or clauses"
     )
 
 
 def solve_within(state: State, size: int | None, length: int) -> Plan | None:
     """The shortest plan, where it has no more than `length` actions and is found within the bounds of this module."""
     bound, most = (_bound_of(state.world), PRIMITIVE_STATES) if size is None else (_at_least_one, MACRO_STATES)
-    search = _search(state, size, bound, most, longest=length)
+    search = _search(state, partial(_successors, size=size), bound, most, longest=length)
     return None if search.commands is None else Plan(search.commands)
 
 
@@ -122,8 +132,57 @@ class _Result:
     ended: bool
 
 
-def _search(start: State, size: int | None, bound: Callable[[State], float], most: int, longest: int = _FAR) -> _Result:
-    """A*; with a bound that overestimates, a state may be expanded again."""
+def _in_stages(start: State, tries: tuple[_Try, ...]) -> _Result:
+    """A plan that need not be short, out of shorter ones."""
+    moment = start.copy()
+    commands: tuple[str, ...] = ()
+    while moment.status != "success":
+        takes = frozenset() if moment.carrying in _wanted(moment) else _wanted(moment)
+        stage = (takes and _stage(moment, takes, tries)) or _stage(moment, frozenset(), tries)
+        if stage is None:
+            return _Result(None, ended=False)
+        for command in stage:
+            moment.step(PRIMITIVE[command])
+        commands += stage
+    return _Result(commands, ended=True)
+
+
+def _stage(start: State, takes: frozenset[int], tries: tuple[_Try, ...]) -> tuple[str, ...] | None:
+    """Commands until a clause more has been done, or one of some things is carried."""
+    done = len(start.done)
+    for direct, price, weight in tries:
+        result = _search(
+            start,
+            _direct_steps if direct else _steps,
+            _Guide(start, price, weight),
+            STAGE_STATES,
+            reached=lambda state: len(state.done) > done or state.carrying in takes or _is_won(state),
+        )
+        if result.commands is not None:
+            return result.commands
+    return None
+
+
+def _wanted(state: State) -> frozenset[int]:
+    """Things that the clauses that can be done next take."""
+    clauses = startable(state.world.instruction, state.done)
+    return frozenset(t for clause in clauses if clause.kind in ("putnext", "pickup") for t in clause.targets)
+
+
+def _is_won(state: State) -> bool:
+    return state.status == "success"
+
+
+def _search(
+    start: State,
+    successors: Callable[[State], Iterator[tuple[str, State]]],
+    bound: Callable[[State], float],
+    most: int,
+    *,
+    longest: int = _FAR,
+    reached: Callable[[State], bool] = _is_won,
+) -> _Result:
+    """A*, until a state is `reached`; with a bound that overestimates, a state may be expanded again."""
     numbers = count()
     key = start.key()
     parents: dict[tuple[object, ...], tuple[tuple[object, ...], str] | None] = {key: None}
@@ -135,24 +194,38 @@ def _search(start: State, size: int | None, bound: Callable[[State], float], mos
         _, _, _, key, state = heappop(queue)
         if key in expanded:
             continue
-        if state.status == "success":
+        if reached(state):
             return _Result(_path(parents, key), ended=True)
         if len(expanded) == most:
             return _Result(None, ended=False)
         expanded.add(key)
         cost = costs[key] + 1
-        for text, after in _successors(state, size):
-            reached = after.key()
-            if after.status == "failure" or costs.get(reached, _FAR) <= cost:
+        for text, after in successors(state):
+            found = after.key()
+            if after.status == "failure" or costs.get(found, _FAR) <= cost:
                 continue
             least = bound(after)
             if least >= _FAR or cost + least > longest:
                 continue
-            costs[reached] = cost
-            parents[reached] = (key, text)
-            expanded.discard(reached)  # A weighted bound can find a shorter way later.
-            heappush(queue, (cost + least, -cost, next(numbers), reached, after))
+            costs[found] = cost
+            parents[found] = (key, text)
+            expanded.discard(found)  # A weighted bound can find a shorter way later.
+            heappush(queue, (cost + least, -cost, next(numbers), found, after))
     return _Result(None, ended=True)
+
+
+def _steps(state: State) -> Iterator[tuple[str, State]]:
+    return _successors(state, size=None)
+
+
+def _direct_steps(state: State) -> Iterator[tuple[str, State]]:
+    """Steps that take nothing but what is wanted, and put that down only where it was to go."""
+    wanted = _wanted(state)
+    for text, after in _steps(state):
+        took_other = after.carrying not in (state.carrying, NOWHERE) and after.carrying not in wanted
+        dropped = after.carrying == NOWHERE and state.carrying in wanted
+        if not took_other and (not dropped or len(after.done) > len(state.done) or _is_won(after)):
+            yield text, after
 
 
 def _path(
@@ -226,7 +299,9 @@ class _Bound:
         }
         relevant = {t for clause in world.clauses for t in (*clause.targets, *(() if guide else clause.fixed))}
         self._relevant = sorted(t for t in relevant.union(*self._keys.values()) if not world.is_door[t])
-        self._fields: dict[tuple[frozenset[int], Progress], list[int]] = {}
+        self._fields: dict[object, list[int]] = {}
+        self._places = self._start.places
+        self._price = 0
 
     def __call__(self, state: State) -> float:
         if state.status == "success":
@@ -248,6 +323,9 @@ class _Bound:
             known = self._fields[moved, progress] = self._flood(moved, progress)
         return known
 
+    def _later(self, moved: frozenset[int], progress: Progress) -> list[int]:
+        return self._field(moved, progress)
+
     def _flood(self, moved: frozenset[int], progress: Progress) -> list[int]:
         usable = progress[2]
         field = [_FAR] * (len(self._walls) * 4)
@@ -262,9 +340,10 @@ class _Bound:
 
         closed = {self._start.places[door] for door in self._locked if door not in usable}
         for poses, cost, after in self._events(moved, progress, closed):
-            beyond = self._field(moved, after) if after is not None else None
+            beyond = self._later(moved, after) if after is not None else None
             for pose in poses:
                 offer(pose, cost + (beyond[pose] if beyond is not None else 0))
+        in_the_way = {p for t, p in enumerate(self._places) if not self._world.is_door[t]} if self._price else ()
         cost = 0
         while cost < len(ready):
             for pose in ready[cost]:
@@ -274,7 +353,7 @@ class _Bound:
                     offer(cell * 4 + (direction - 1) % 4, cost + 1)
                     behind = cell - self._world.steps[direction]
                     if not self._walls[behind] and behind not in closed:
-                        offer(behind * 4 + direction, cost + 1)
+                        offer(behind * 4 + direction, cost + 1 + (self._price if cell in in_the_way else 0))
             cost += 1
         return field
 
@@ -304,7 +383,7 @@ class _Bound:
         """Poses in which the last action of a clause can happen, with nothing moved."""
         if clause.kind != "putnext":
             if clause.kind == "open":
-                reachable = [t for t in clause.targets if self._start.places[t] not in closed]
+                reachable = [t for t in clause.targets if self._places[t] not in closed]
                 return self._facing(reachable, closed)
             return self._facing(clause.targets, closed)
         steps = self._world.steps
@@ -312,15 +391,15 @@ class _Bound:
             pose
             for pose in self._anywhere(closed)
             for front in (pose // 4 + steps[pose % 4],)
-            if any(self._start.places[t] - front in steps for t in clause.fixed)
+            if any(self._places[t] - front in steps for t in clause.fixed)
         ]
 
     def _facing(self, things: list[int] | tuple[int, ...], closed: set[int]) -> list[int]:
         """Poses in front of one of some things, as they lay; everywhere for things in boxes."""
-        if any(self._start.places[t] == NOWHERE for t in things):
+        if any(self._places[t] == NOWHERE for t in things):
             return self._anywhere(closed)
         steps = self._world.steps
-        cells = {self._start.places[t] for t in things}
+        cells = {self._places[t] for t in things}
         return [
             (cell - steps[direction]) * 4 + direction
             for cell in cells
@@ -337,3 +416,51 @@ class _Bound:
             if not wall and cell not in closed
             for direction in range(4)
         ]
+
+
+class _Guide(_Bound):
+    """An estimate that may be too high: things are where they are now, and one that stands in the way has a price.
+
+    What follows the next thing to do is estimated as things were at the start. A state in which a box that matters has
+    been opened is a dead end: an opened box is gone.
+
+    Args:
+        start: state from which a plan is searched for.
+        price: actions that it costs to pass a thing; 0 where things are no obstacles.
+        weight: factor of the estimate.
+    """
+
+    def __init__(self, start: State, price: int, weight: float) -> None:
+        super().__init__(start.world, guide=False)
+        self._at_start = start.places.copy()
+        self._held_at_start = frozenset({start.carrying} - {NOWHERE})
+        in_boxes = {t for t in self._relevant if start.places[t] == NOWHERE} - self._held_at_start
+        self._needed = [thing for thing in self._relevant if thing not in in_boxes]
+        self._price = price
+        self._weight = weight
+
+    def __call__(self, state: State) -> float:
+        if state.status == "success":
+            return 0.0
+        for thing in self._needed:
+            if state.places[thing] == NOWHERE and thing != state.carrying:
+                return _FAR
+        self._places = state.places
+        held = frozenset({state.carrying} - {NOWHERE})
+        taken = frozenset(c.number for c in state.world.clauses if c.kind == "putnext" and held & {*c.targets})
+        usable = frozenset(d for d in self._locked if state.doors[d] != LOCKED or held & {*self._keys[d]})
+        field = self._field(held, (state.done, taken, usable))
+        return self._weight * field[state.agent * 4 + state.direction]
+
+    def _field(self, moved: frozenset[int], progress: Progress) -> list[int]:
+        key = (moved, progress, tuple(self._places))
+        known = self._fields.get(key)
+        if known is None:
+            known = self._fields[key] = self._flood(moved, progress)
+        return known
+
+    def _later(self, moved: frozenset[int], progress: Progress) -> list[int]:
+        now, self._places = self._places, self._at_start
+        field = self._field(self._held_at_start, progress)
+        self._places = now
+        return field
