@@ -72,6 +72,26 @@ def solve(state: State, size: int | None) -> Plan | None:
         return Plan(())
     if state.status == "failure":
         return None
+    return _solve(_Moment(state), size)
+
+
+class _Moment:
+    """A copy of a state, equal to others from which the same can follow."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state.copy()
+        self._key = state.world, state.key()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Moment) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@lru_cache(maxsize=1024)
+def _solve(moment: _Moment, size: int | None) -> Plan | None:
+    state = moment.state
     bound = _bound_of(state.world)
     if size is not None:
         walks = _search(state, partial(_successors, size=size), _at_least_one, MACRO_STATES)
