@@ -221,16 +221,16 @@ def _search(
         expanded.add(key)
         cost = costs[key] + 1
         for text, after in successors(state):
-            found = after.key()
-            if after.status == "failure" or costs.get(found, _FAR) <= cost:
+            following = after.key()
+            if after.status == "failure" or costs.get(following, _FAR) <= cost:
                 continue
             least = bound(after)
             if least >= _FAR or cost + least > longest:
                 continue
-            costs[found] = cost
-            parents[found] = (key, text)
-            expanded.discard(found)  # A weighted bound can find a shorter way later.
-            heappush(queue, (cost + least, -cost, next(numbers), found, after))
+            costs[following] = cost
+            parents[following] = (key, text)
+            expanded.discard(following)  # A weighted bound can find a shorter way later.
+            heappush(queue, (cost + least, -cost, next(numbers), following, after))
     return _Result(None, ended=True)
 
 
