@@ -1,9 +1,9 @@
 """Shortest plans, by A* over the full state.
 
-The bound is the shortest plan of an easier world (see `estimates`). It never overestimates, so that the first plan found
-is a shortest one. A world that is too large for that is searched again with the bound weighted, which finds a plan soon
-that need not be the shortest. Where that ends without one, the plan is made in stages: one clause after the other, and of
-a clause that puts a thing somewhere, taking it first.
+The bound is the shortest plan of an easier world (see `estimates`). It never overestimates, so that the first plan
+found is a shortest one. A world that is too large for that is searched again with the bound weighted, which finds a plan
+soon that need not be the shortest. Where that ends without one, the plan is made in stages: one clause after the other,
+and of a clause that puts a thing somewhere, taking it first.
 
 With walks as actions, an action stands for many primitive ones, and no good bound is known: the search is breadth
 first. Where that takes too long, the shortest plan of steps is taken, and walks replace as many of its steps as they
