@@ -1,7 +1,7 @@
 """Shortest plans, by A* over the full state.
 
 The bound is the shortest plan of an easier world (see `estimates`). It never overestimates, so that the first plan
-found is a shortest one. A world that is too large for that is searched again with the bound weighted, which finds a plan
+found is a shortest one. A world too large for that is searched again with the bound weighted, which finds a plan
 soon that need not be the shortest. Where that ends without one, the plan is made in stages: one clause after the other,
 and of a clause that puts a thing somewhere, taking it first.
 
