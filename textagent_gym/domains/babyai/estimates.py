@@ -55,6 +55,7 @@ class Bound:
         self._fields: dict[object, list[int]] = {}
         self._places = self._start.places
         self._price = 0
+        self._one_by_one = False
 
     def __call__(self, state: State) -> float:
         if state.status == "success":
@@ -122,6 +123,9 @@ class Bound:
             if door not in usable and not moved & {*self._keys[door]}:
                 yield self._facing(self._keys[door], closed), 1, (done, taken, usable | {door})
         for clause in startable(self._world.instruction, done):
+            takes = clause.kind == "pickup" or (clause.kind == "putnext" and clause.number not in taken)
+            if takes and self._one_by_one and not taken <= done:
+                continue
             if clause.kind == "putnext" and clause.number not in taken:
                 yield self._facing(clause.targets, closed), 1, (done, taken | {clause.number}, usable)
                 continue
@@ -191,6 +195,7 @@ class Guide(Bound):
         self._needed = [thing for thing in self._relevant if thing not in in_boxes]
         self._price = price
         self._weight = weight
+        self._one_by_one = True  # What has been taken is put where it goes before anything else is taken.
 
     def __call__(self, state: State) -> float:
         if state.status == "success":
