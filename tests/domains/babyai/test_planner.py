@@ -7,6 +7,7 @@ import pytest
 from tests.domains.babyai.minigrid_levels import begin
 from textagent_gym.domains.babyai import planner
 from textagent_gym.domains.babyai.commands import PRIMITIVE, admissible
+from textagent_gym.domains.babyai.estimates import bound_of
 from textagent_gym.domains.babyai.grid import State
 from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.domains.babyai.planner import solve
@@ -99,6 +100,19 @@ def test_plans_in_stages_succeed_in_minigrid_too(name: str, monkeypatch: pytest.
     monkeypatch.setattr(planner, "WEIGHTED_STATES", 3)
     for seed in range(6):
         assert not succeeds_in_minigrid(name, seed).exact
+
+
+@pytest.mark.parametrize("name", ["GoToObjS6", "KeyInBox", "PutNextLocalS6N4", "PickupLoc", "BlockedUnlockPickup"])
+def test_no_moment_of_a_shortest_plan_seems_farther_from_the_goal_than_it_is(name: str) -> None:
+    for seed in range(4):
+        _, state = begin(LevelSpec(level=name, actions="primitive"), seed)
+        bound, plan = bound_of(state.world), solve(state, None)
+        assert plan is not None
+        assert plan.exact
+        for left in range(len(plan.commands), -1, -1):
+            assert bound(state) <= left
+            if left:
+                state.step(PRIMITIVE[plan.commands[-left]])
 
 
 def test_walks_shorten_plans() -> None:

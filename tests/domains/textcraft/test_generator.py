@@ -99,6 +99,7 @@ def test_splits_are_disjoint() -> None:
         ({"depth": 3, "solution_length": 3}, "depth=3 with branching=(1, 3) needs more than solution_length=3"),
         ({"items": 100}, "items goes from 9 to"),
         ({"solution_length": 150}, "shortest plans have"),
+        ({"counts": (64, 64), "yields": (1, 1), "solution_length": 150}, "the nearest have"),
     ],
 )
 def test_what_no_graph_can_be_is_said(asked: dict[str, Any], message: str) -> None:

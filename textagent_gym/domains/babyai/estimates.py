@@ -19,7 +19,7 @@ Progress = tuple[frozenset[int], frozenset[int], frozenset[int]]
 """Numbers of clauses done, of clauses whose thing has been taken, and of locked doors whose key has been touched."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def bound_of(world: World, *, guide: bool = False) -> Callable[[State], float]:
     """The bound of a level, shared by all searches in it."""
     return Bound(world, guide=guide)
@@ -61,8 +61,7 @@ class Bound:
         if state.status == "success":
             return 0.0
         moved = frozenset(t for t in self._relevant if state.places[t] != self._start.places[t])
-        if state.world.carrying != NOWHERE:
-            moved |= {state.world.carrying}
+        moved |= {state.world.carrying, state.carrying} - {NOWHERE}  # One that lay in a box seems not to have moved.
         taken = frozenset(
             clause.number for clause in state.world.clauses if clause.kind == "putnext" and moved & {*clause.targets}
         )

@@ -65,7 +65,10 @@ def solve(state: State, size: int | None) -> Plan | None:
         return Plan(())
     if state.status == "failure":
         return None
-    return _solve(_Moment(state), size)
+    plan = _solve(_Moment(state), size)
+    if isinstance(plan, str):
+        raise PlanningBudgetError(plan)
+    return plan
 
 
 class _Moment:
@@ -83,7 +86,8 @@ class _Moment:
 
 
 @lru_cache(maxsize=1024)
-def _solve(moment: _Moment, size: int | None) -> Plan | None:
+def _solve(moment: _Moment, size: int | None) -> Plan | str | None:
+    """See `solve`; where no plan was found, a text says so."""
     state = moment.state
     bound = bound_of(state.world)
     if size is not None:
@@ -103,7 +107,7 @@ def _solve(moment: _Moment, size: int | None) -> Plan | None:
         return Plan(steps.commands if size is None else _shortened(state, size, steps.commands), exact)
     if steps.ended:
         return None
-    raise PlanningBudgetError(
+    return (
         f"no plan was found for {state.world.mission!r} within {PRIMITIVE_STATES + WEIGHTED_STATES:,} states, nor in "
         "stages; an easier level has fewer rooms, objects or clauses"
     )

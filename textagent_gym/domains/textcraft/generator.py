@@ -25,7 +25,8 @@ from textagent_gym.tasks import in_split
 VERSION = 2
 """Version of the generator, the second part of every id."""
 DRAWS = 5_000
-"""Graphs that are drawn for a task before it is called infeasible: about a second."""
+"""Graphs that are drawn for a task before it is called infeasible: about a second, and half a minute where each has a
+hundred recipes of six ingredients."""
 
 LONGEST = 200
 """Actions of the longest plan of a graph; counts multiply from level to level."""
@@ -98,6 +99,10 @@ def _complaint(spec: GraphSpec, lengths: set[int], sizes: set[int]) -> str:
         return f"{start}: with recipes={spec.recipes}, items goes from {min(sizes)} to {max(sizes)}"
     if lengths:
         low, high = min(lengths), max(lengths)
+        if low < (spec.solution_length or 0) < high:
+            below = max(length for length in lengths if length < (spec.solution_length or 0))
+            above = min(length for length in lengths if length > (spec.solution_length or 0))
+            return f"{start}: of their shortest plans, the nearest have {below} and {above} actions"
         return (
             f"{start}: their shortest plans have {low} to {high} actions. "
             "More come from a larger depth, branching or counts, fewer from smaller ones"
