@@ -17,6 +17,8 @@ FAR = 1 << 30
 
 Progress = tuple[frozenset[int], frozenset[int], frozenset[int]]
 """Numbers of clauses done, of clauses whose thing has been taken, and of locked doors whose key has been touched."""
+Places = tuple[int, ...]
+"""Cell of each thing; `NOWHERE` for those that lie in none."""
 
 
 @lru_cache(maxsize=32)
@@ -52,34 +54,39 @@ class Bound:
         }
         relevant = {t for clause in world.clauses for t in (*clause.targets, *(() if guide else clause.fixed))}
         self._relevant = sorted(t for t in relevant.union(*self._keys.values()) if not world.is_door[t])
-        self._fields: dict[object, list[int]] = {}
-        self._places = self._start.places
+        self._places = tuple(self._start.places)
+        self._fields: dict[tuple[frozenset[int], Places, Progress], list[int]] = {}
         self._price = 0
         self._one_by_one = False
 
     def __call__(self, state: State) -> float:
         if state.status == "success":
             return 0.0
-        moved = frozenset(t for t in self._relevant if state.places[t] != self._start.places[t])
-        moved |= {state.world.carrying, state.carrying} - {NOWHERE}  # One that lay in a box seems not to have moved.
+        moved = {t for t in self._relevant if state.places[t] != self._places[t]}
+        moved |= {state.carrying} & {*self._relevant}  # One that lay in a box lies nowhere still.
+        moved |= {state.world.carrying} - {NOWHERE}
+        return float(self._distance(state, frozenset(moved), self._places))
+
+    def _distance(self, state: State, moved: frozenset[int], places: Places) -> int:
+        """Least number of actions from where the agent stands."""
         taken = frozenset(
             clause.number for clause in state.world.clauses if clause.kind == "putnext" and moved & {*clause.targets}
         )
         usable = frozenset(d for d in self._locked if state.doors[d] != LOCKED or moved & {*self._keys[d]})
-        field = self._field(moved, (state.done, taken, usable))
-        return float(field[state.agent * 4 + state.direction])
+        return self._field(moved, places, (state.done, taken, usable))[state.agent * 4 + state.direction]
 
-    def _field(self, moved: frozenset[int], progress: Progress) -> list[int]:
+    def _field(self, moved: frozenset[int], places: Places, progress: Progress) -> list[int]:
         """Least number of actions from each pose, `cell * 4 + direction`."""
-        known = self._fields.get((moved, progress))
+        known = self._fields.get((moved, places, progress))
         if known is None:
-            known = self._fields[moved, progress] = self._flood(moved, progress)
+            known = self._fields[moved, places, progress] = self._flood(moved, places, progress)
         return known
 
-    def _later(self, moved: frozenset[int], progress: Progress) -> list[int]:
-        return self._field(moved, progress)
+    def _later(self, moved: frozenset[int], places: Places) -> tuple[frozenset[int], Places]:
+        """What is taken to have been moved, and where things lie, once the next thing has been done."""
+        return moved, places
 
-    def _flood(self, moved: frozenset[int], progress: Progress) -> list[int]:
+    def _flood(self, moved: frozenset[int], places: Places, progress: Progress) -> list[int]:
         usable = progress[2]
         field = [FAR] * (len(self._walls) * 4)
         ready: list[list[int]] = []
@@ -91,12 +98,12 @@ class Bound:
                     ready.append([])
                 ready[cost].append(pose)
 
-        closed = {self._start.places[door] for door in self._locked if door not in usable}
-        for poses, cost, after in self._events(moved, progress, closed):
-            beyond = self._later(moved, after) if after is not None else None
+        closed = {places[door] for door in self._locked if door not in usable}
+        for poses, cost, after in self._events(moved, places, progress, closed):
+            beyond = self._field(*self._later(moved, places), after) if after is not None else None
             for pose in poses:
                 offer(pose, cost + (beyond[pose] if beyond is not None else 0))
-        in_the_way = {p for t, p in enumerate(self._places) if not self._world.is_door[t]} if self._price else ()
+        in_the_way = {p for t, p in enumerate(places) if not self._world.is_door[t]} if self._price else ()
         cost = 0
         while cost < len(ready):
             for pose in ready[cost]:
@@ -111,7 +118,7 @@ class Bound:
         return field
 
     def _events(
-        self, moved: frozenset[int], progress: Progress, closed: set[int]
+        self, moved: frozenset[int], places: Places, progress: Progress, closed: set[int]
     ) -> Iterator[tuple[list[int], int, Progress | None]]:
         """What brings progress: the poses where it can happen, its cost, and the progress after it (`None` at the end).
 
@@ -120,42 +127,42 @@ class Bound:
         done, taken, usable = progress
         for door in self._locked:
             if door not in usable and not moved & {*self._keys[door]}:
-                yield self._facing(self._keys[door], closed), 1, (done, taken, usable | {door})
+                yield self._facing(self._keys[door], places, closed), 1, (done, taken, usable | {door})
         for clause in startable(self._world.instruction, done):
-            takes = clause.kind == "pickup" or (clause.kind == "putnext" and clause.number not in taken)
-            if takes and self._one_by_one and not taken <= done:
+            fetches = clause.kind == "putnext" and clause.number not in taken
+            if self._one_by_one and (fetches or clause.kind == "pickup") and not taken <= done:
                 continue
-            if clause.kind == "putnext" and clause.number not in taken:
-                yield self._facing(clause.targets, closed), 1, (done, taken | {clause.number}, usable)
+            if fetches:
+                yield self._facing(clause.targets, places, closed), 1, (done, taken | {clause.number}, usable)
                 continue
             decisive = {*(clause.fixed or clause.targets)}
-            poses = self._anywhere(closed) if moved & decisive else self._ending(clause, closed)
+            poses = self._anywhere(closed) if moved & decisive else self._ending(clause, places, closed)
             after = done | {clause.number}
             finished = all(each.number in after for each in self._world.clauses)
             cost = 0 if clause.kind == "goto" else 1
             yield poses, cost, None if finished else (after, taken, usable)
 
-    def _ending(self, clause: Clause, closed: set[int]) -> list[int]:
+    def _ending(self, clause: Clause, places: Places, closed: set[int]) -> list[int]:
         """Poses in which the last action of a clause can happen, with nothing moved."""
         if clause.kind != "putnext":
             if clause.kind == "open":
-                reachable = [t for t in clause.targets if self._places[t] not in closed]
-                return self._facing(reachable, closed)
-            return self._facing(clause.targets, closed)
+                reachable = [t for t in clause.targets if places[t] not in closed]
+                return self._facing(reachable, places, closed)
+            return self._facing(clause.targets, places, closed)
         steps = self._world.steps
         return [
             pose
             for pose in self._anywhere(closed)
             for front in (pose // 4 + steps[pose % 4],)
-            if any(self._places[t] - front in steps for t in clause.fixed)
+            if any(places[t] - front in steps for t in clause.fixed)
         ]
 
-    def _facing(self, things: list[int] | tuple[int, ...], closed: set[int]) -> list[int]:
+    def _facing(self, things: list[int] | tuple[int, ...], places: Places, closed: set[int]) -> list[int]:
         """Poses in front of one of some things, as they lay; everywhere for things in boxes."""
-        if any(self._places[t] == NOWHERE for t in things):
+        if any(places[t] == NOWHERE for t in things):
             return self._anywhere(closed)
         steps = self._world.steps
-        cells = {self._places[t] for t in things}
+        cells = {places[t] for t in things}
         return [
             (cell - steps[direction]) * 4 + direction
             for cell in cells
@@ -188,9 +195,8 @@ class Guide(Bound):
 
     def __init__(self, start: State, price: int, weight: float) -> None:
         super().__init__(start.world, guide=False)
-        self._at_start = start.places.copy()
-        self._held_at_start = frozenset({start.carrying} - {NOWHERE})
-        in_boxes = {t for t in self._relevant if start.places[t] == NOWHERE} - self._held_at_start
+        self._at_start = frozenset({start.carrying} - {NOWHERE}), tuple(start.places)
+        in_boxes = {t for t in self._relevant if start.places[t] == NOWHERE and t != start.carrying}
         self._needed = [thing for thing in self._relevant if thing not in in_boxes]
         self._price = price
         self._weight = weight
@@ -199,25 +205,9 @@ class Guide(Bound):
     def __call__(self, state: State) -> float:
         if state.status == "success":
             return 0.0
-        for thing in self._needed:
-            if state.places[thing] == NOWHERE and thing != state.carrying:
-                return FAR
-        self._places = state.places
-        held = frozenset({state.carrying} - {NOWHERE})
-        taken = frozenset(c.number for c in state.world.clauses if c.kind == "putnext" and held & {*c.targets})
-        usable = frozenset(d for d in self._locked if state.doors[d] != LOCKED or held & {*self._keys[d]})
-        field = self._field(held, (state.done, taken, usable))
-        return self._weight * field[state.agent * 4 + state.direction]
+        if any(state.places[thing] == NOWHERE and thing != state.carrying for thing in self._needed):
+            return FAR
+        return self._weight * self._distance(state, frozenset({state.carrying} - {NOWHERE}), tuple(state.places))
 
-    def _field(self, moved: frozenset[int], progress: Progress) -> list[int]:
-        key = (moved, progress, tuple(self._places))
-        known = self._fields.get(key)
-        if known is None:
-            known = self._fields[key] = self._flood(moved, progress)
-        return known
-
-    def _later(self, moved: frozenset[int], progress: Progress) -> list[int]:
-        now, self._places = self._places, self._at_start
-        field = self._field(self._held_at_start, progress)
-        self._places = now
-        return field
+    def _later(self, moved: frozenset[int], places: Places) -> tuple[frozenset[int], Places]:
+        return self._at_start

@@ -99,10 +99,9 @@ def _solve(moment: _Moment, size: int | None) -> Plan | str | None:
     if not steps.ended:
         guide = bound_of(state.world, guide=True)
         steps = _search(state, _steps, lambda each: _WEIGHT * guide(each), WEIGHTED_STATES)
-        if not steps.ended:
-            steps = _in_stages(state, _TRIES)
-        if not steps.ended:
-            steps = _in_stages(state, _TRIES[1:])
+        for tries in (_TRIES, _TRIES[1:]):
+            if not steps.ended:
+                steps = _in_stages(state, tries)
     if steps.commands is not None:
         return Plan(steps.commands if size is None else _shortened(state, size, steps.commands), exact)
     if steps.ended:
@@ -154,7 +153,8 @@ def _in_stages(start: State, tries: tuple[_Try, ...]) -> _Result:
     moment = start.copy()
     commands: tuple[str, ...] = ()
     while moment.status != "success":
-        takes = frozenset() if moment.carrying in _wanted(moment) else _wanted(moment)
+        wanted = _wanted(moment)
+        takes = frozenset() if moment.carrying in wanted else wanted
         stage = (takes and _stage(moment, takes, tries)) or _stage(moment, frozenset(), tries)
         if stage is None:
             return _Result(None, ended=False)

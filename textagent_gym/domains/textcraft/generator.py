@@ -98,10 +98,10 @@ def _complaint(spec: GraphSpec, lengths: set[int], sizes: set[int]) -> str:
     if sizes:
         return f"{start}: with recipes={spec.recipes}, items goes from {min(sizes)} to {max(sizes)}"
     if lengths:
-        low, high = min(lengths), max(lengths)
-        if low < (spec.solution_length or 0) < high:
-            below = max(length for length in lengths if length < (spec.solution_length or 0))
-            above = min(length for length in lengths if length > (spec.solution_length or 0))
+        low, high, asked = min(lengths), max(lengths), spec.solution_length or 0
+        if low < asked < high:
+            below = max(length for length in lengths if length < asked)
+            above = min(length for length in lengths if length > asked)
             return f"{start}: of their shortest plans, the nearest have {below} and {above} actions"
         return (
             f"{start}: their shortest plans have {low} to {high} actions. "
@@ -162,7 +162,7 @@ class _Graph:
 
     def grow(self) -> bool:
         """Draw all that the goal needs; false where that takes more recipes than are asked for."""
-        spec, word, units, levels = self.spec, self._word, self._units, self.levels
+        spec, word, levels = self.spec, self._word, self.levels
         crafted = word()  # Share of the ingredients that are crafted where they need not be.
         shared = spec.shared * WORDS
         most = min(spec.recipes, (spec.solution_length or LONGEST) - 1)  # Each takes an action, and a get.
@@ -187,8 +187,7 @@ class _Graph:
                     chosen.append(new)
                     if level:
                         waiting.append(new)
-            self.needs[item] = [(each, units()) for each in chosen]
-            self.yields[item] = self._yields()
+            self._add_recipe(item, chosen)
         return True
 
     def solve(self) -> None:
@@ -206,7 +205,7 @@ class _Graph:
 
     def distract(self) -> bool:
         """Draw the recipes that lead nowhere; false where the items cannot be as many as are asked for."""
-        spec, word, units, levels = self.spec, self._word, self._units, self.levels
+        spec, word, levels = self.spec, self._word, self.levels
         branching = [self._branching() for _ in range(spec.recipes - len(self.needs))]
         slots = sum(branching)
         if spec.items is None:
@@ -235,8 +234,7 @@ class _Graph:
                 else:
                     return False
                 slots -= 1
-            self.needs[len(levels)] = [(each, units()) for each in chosen]
-            self.yields[len(levels)] = self._yields()
+            self._add_recipe(len(levels), chosen)
             levels.append(1)
         return True
 
@@ -261,3 +259,8 @@ class _Graph:
         book = RecipeBook({recipe.output: (recipe,) for recipe in shown}, gettable, {}, {})
         crafted = frozenset([names[item] for item in self.needed])
         return Game(book, names[0], tuple(shown), Solution(self.length, self.crafts, self.spec.depth, crafted))
+
+    def _add_recipe(self, item: int, ingredients: list[int]) -> None:
+        draw_units = self._units
+        self.needs[item] = [(each, draw_units()) for each in ingredients]
+        self.yields[item] = self._yields()
