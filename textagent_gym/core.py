@@ -210,6 +210,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         self.split = tasks.check_split(tasks.splits[0] if split is None else split)
         self.num_tasks = check_count("num_tasks", num_tasks)
         self._max_turns = None if max_turns is None else parse_max_turns(max_turns)
+        self._default_max_turns = parse_max_turns(self.default_max_turns)
         self.reward_density = parse_density(reward_density)
         if shaping not in (None, "potential"):
             raise InvalidOptionError(f'shaping must be None or "potential", got {shaping!r}')
@@ -496,7 +497,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
     def _turn_budget(self, wanted: int | str | None) -> int:
         """Turn budget of a task, from an option of the episode, of the environment, or of the world."""
         asked = self._max_turns if wanted is None else parse_max_turns(wanted)
-        turns = parse_max_turns(self.default_max_turns) if asked is None else asked
+        turns = self._default_max_turns if asked is None else asked
         if isinstance(turns, int):
             return turns
         length = self.task.complexity.solution_length

@@ -11,6 +11,7 @@ from textagent_gym.errors import InvalidOptionError
 
 EPISODE_OPTIONS = ("task", "task_index", "max_turns", "reward_density")
 """What `reset(options={...})` may hold."""
+_EPISODE_OPTIONS = frozenset(EPISODE_OPTIONS)
 
 ObservationFormat = Literal["plain", "upstream"]
 
@@ -69,8 +70,7 @@ def check_episode_options(options: dict[str, Any] | None) -> dict[str, Any]:
         InvalidOptionError: an unknown option, or a value that it cannot have.
     """
     checked = dict(options or {})
-    unknown = set(checked) - set(EPISODE_OPTIONS)
-    if unknown or {"task", "task_index"} <= set(checked):
+    if not _EPISODE_OPTIONS.issuperset(checked) or ("task" in checked and "task_index" in checked):
         raise InvalidOptionError(
             f"options may hold {', '.join(EPISODE_OPTIONS)}, and not both task and task_index; got {options!r}"
         )

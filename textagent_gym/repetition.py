@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 IN_A_ROW = 30
 """Tasks without anything new before a split counts as small: less than about 1/30 of its draws is new."""
@@ -22,14 +22,14 @@ class RepetitionWatch:
 
     >>> watch = RepetitionWatch("Dice/d6")
     >>> for index in range(25):
-    ...     watch.note("train", index, lambda: str(index % 6))
+    ...     watch.note("train", index, lambda: index % 6)
     >>> watch.different("train")
     6
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._contents: dict[str, set[str]] = {}
+        self._contents: dict[str, set[int]] = {}
         self._indices: dict[str, set[int]] = {}
         self._repeats: dict[str, int] = {}
 
@@ -37,13 +37,14 @@ class RepetitionWatch:
         """Number of different tasks of a split that have been noted."""
         return len(self._contents.get(split, ()))
 
-    def note(self, split: str, index: int, content: Callable[[], str]) -> None:
+    def note(self, split: str, index: int, content: Callable[[], Hashable]) -> None:
         """A task was made.
 
         Args:
             split: split of the task.
             index: position of the task in its split.
-            content: function that returns equal texts for equal tasks, called the first time that the task is made.
+            content: function that returns equal values for equal tasks, called the first time that the task is made;
+                what is kept is the value's hash.
         """
         indices = self._indices.setdefault(split, set())
         if index in indices or len(indices) >= _WATCHED:
@@ -51,9 +52,9 @@ class RepetitionWatch:
         indices.add(index)
         contents = self._contents.setdefault(split, set())
         repeats = self._repeats.get(split, 0)
-        text = content()
-        self._repeats[split] = repeats + 1 if text in contents or repeats < 0 else 0
-        contents.add(text)
+        digest = hash(content())
+        self._repeats[split] = repeats + 1 if digest in contents or repeats < 0 else 0
+        contents.add(digest)
         if self._repeats[split] == IN_A_ROW:
             self._repeats[split] = -(10**9)  # Once is enough.
             warnings.warn(

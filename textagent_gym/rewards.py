@@ -48,6 +48,7 @@ class MilestoneSchedule:
     paying: tuple[int, ...]
 
     @classmethod
+    @lru_cache(maxsize=1024)
     def of(cls, milestones: int, density: float) -> MilestoneSchedule:
         """The schedule of a task with that many milestones, at a density from 0 to 1."""
         return cls(paying_milestones(milestones, density))

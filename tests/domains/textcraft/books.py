@@ -41,4 +41,4 @@ def draw_game(rng: random.Random) -> Game:
             if all(inputs_of(drawn, tags).isdisjoint(other) for other in others):  # Else the first is always applied.
                 recipes.append(drawn)
         below.append(name)
-    return Game(book_of(recipes, gettable, **tags), "goal", tuple(recipes))
+    return Game.of(book_of(recipes, gettable, **tags), "goal", tuple(recipes))

@@ -19,7 +19,7 @@ def forest(goal: str = "chest") -> State:
     book = book_of(recipes, "")
     tags = {"planks": ("oak planks", "birch planks")}
     book = type(book)(book.recipes, frozenset({"oak log", "birch log", "flint"}), tags, {"planks": tuple(PLANKS)})
-    return State(Game(book, goal, tuple(recipes)))
+    return State(Game.of(book, goal, tuple(recipes)))
 
 
 TRANSCRIPT = [

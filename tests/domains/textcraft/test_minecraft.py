@@ -89,7 +89,7 @@ def source() -> MinecraftTasks:
 def test_every_goal_of_the_package_can_be_crafted_as_planned(source: MinecraftTasks) -> None:
     assert len(source.book.recipes) == 547
     for goal in source.book.recipes:
-        game = Game(source.book, goal, ())
+        game = Game.of(source.book, goal, ())
         assert play(game, {}, solve(game, {}).commands).won
 
 

@@ -93,7 +93,7 @@ def test_what_is_left_over_serves_the_next_use() -> None:
         Recipe("frame", 1, (Ingredient("stick", 3),)),
         Recipe("goal", 1, (Ingredient("frame", 1), Ingredient("stick", 1))),
     ]
-    game = Game(book_of(recipes, "wood"), "goal", tuple(recipes))
+    game = Game.of(book_of(recipes, "wood"), "goal", tuple(recipes))
     assert len(solve(game, {}).commands) == 4  # A wood, four sticks, a frame, the goal: no stick is left.
 
 
@@ -104,7 +104,7 @@ def test_one_item_stands_for_a_tag_where_it_is_needed_anyway() -> None:
     ]
     book = book_of(recipes, "")
     book = type(book)(book.recipes, frozenset({"oak log", "fir log"}), {"planks": ("oak planks", "fir planks")}, {})
-    plan = solve(Game(book, "goal", tuple(recipes)), {}).commands
+    plan = solve(Game.of(book, "goal", tuple(recipes)), {}).commands
     assert plan == (
         "get 1 fir log",
         "craft 4 fir planks using 1 fir log",
@@ -124,11 +124,11 @@ def test_a_plan_from_any_moment_of_a_plan_is_its_rest() -> None:
 def test_recipes_that_go_in_circles_are_refused() -> None:
     recipes = [Recipe("goal", 1, (Ingredient("p", 1),)), Recipe("p", 1, (Ingredient("goal", 1),))]
     with pytest.raises(InvalidOptionError, match="circles, got one through 'goal'"):
-        solve(Game(book_of(recipes, ""), "goal", tuple(recipes)), {})
+        solve(Game.of(book_of(recipes, ""), "goal", tuple(recipes)), {})
 
 
 def test_a_search_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textagent_gym.domains.textcraft.planner.MOST_CHOICES", 1)
     recipes = [Recipe("goal", 1, (Ingredient("a", 1),)), Recipe("goal", 1, (Ingredient("b", 1),))]
     with pytest.raises(PlanningBudgetError, match="within 1 choices"):
-        solve(Game(book_of(recipes, "a b"), "goal", tuple(recipes)), {})
+        solve(Game.of(book_of(recipes, "a b"), "goal", tuple(recipes)), {})

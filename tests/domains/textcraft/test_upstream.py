@@ -134,12 +134,12 @@ def test_every_plan_wins_upstream(upstream: tuple[Any, Any], book: RecipeBook) -
     for goal in book.recipes:
         theirs = environment(tree, None, None)
         theirs.reset(commands="", goal=f"minecraft:{goal.replace(' ', '_')}")
-        ends = [theirs.step(command)[2] for command in solve(Game(book, goal, ()), {}).commands]
+        ends = [theirs.step(command)[2] for command in solve(Game.of(book, goal, ()), {}).commands]
         assert ends == [False] * (len(ends) - 1) + [True], goal
 
 
 def test_depth_three_says_little_about_length(book: RecipeBook) -> None:
-    lengths = {goal: len(solve(Game(book, goal, ()), {}).commands) for goal in book.recipes}
+    lengths = {goal: len(solve(Game.of(book, goal, ()), {}).commands) for goal in book.recipes}
     deep = [length for goal, length in lengths.items() if book.depth(goal) == 3]
     assert (min(deep), max(deep)) == (4, 48)
     assert sum(length > 15 for length in lengths.values()) == 21

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class Ingredient(NamedTuple):
@@ -51,6 +51,14 @@ def craft_command(recipe: Recipe, items: Iterable[str]) -> str:
 
 def _command(recipe: Recipe, consumed: list[str]) -> str:
     return f"craft {recipe.count} {recipe.output} using {', '.join(consumed)}"
+
+
+def _read(command: str) -> Recipe:
+    """The recipe that a line without tags shows."""
+    crafted, _, consumed = command.removeprefix("craft ").partition(" using ")
+    count, _, output = crafted.partition(" ")
+    inputs = [each.partition(" ") for each in consumed.split(", ")]
+    return Recipe(output, int(count), tuple([Ingredient(name, int(units)) for units, _, name in inputs]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,44 +122,57 @@ class Solution(NamedTuple):
     crafted: frozenset[str]
 
 
-@dataclass(frozen=True, eq=False)
 class Game:
     """One goal, and the recipes that are shown with it; immutable and shared.
 
-    Attributes:
-        book: recipes that hold, also those that are not shown.
+    Args:
         goal: item to craft.
-        shown: recipes in scope, in the order in which they are shown.
-        solution: what a shortest plan is like, where that is known from how the game was made; else `None`.
+        commands: the lines that show the recipes in scope, in order.
+        items: gettable and craftable items in scope: those that the recipes shown name.
+        solution: what a shortest plan is like, where that is known from how the game was made.
+
+    Every recipe that holds is shown, one per item, without tags: recipes are read from their lines once somebody asks
+    for them. For other games, see `of`.
+
+    >>> game = Game("mast", ("craft 1 mast using 2 pole",), frozenset({"mast", "pole"}))
+    >>> game.shown
+    (Recipe(output='mast', count=1, ingredients=(Ingredient(name='pole', count=2, is_tag=False),)),)
     """
 
-    book: RecipeBook
-    goal: str
-    shown: tuple[Recipe, ...]
-    solution: Solution | None = None
+    def __init__(
+        self, goal: str, commands: tuple[str, ...], items: frozenset[str], solution: Solution | None = None
+    ) -> None:
+        self.goal = goal
+        self.commands = commands
+        self.items = items
+        self.solution = solution
+
+    @classmethod
+    def of(cls, book: RecipeBook, goal: str, shown: tuple[Recipe, ...]) -> Self:
+        """A game of a book in which more recipes may hold than are shown."""
+        names = {recipe.output for recipe in shown}
+        names |= {name for recipe in shown for name, _, is_tag in recipe.ingredients if not is_tag}
+        game = cls(goal, tuple([recipe.command for recipe in shown]), frozenset(names))
+        game.book = book
+        game.shown = shown
+        return game
 
     @cached_property
-    def commands(self) -> tuple[str, ...]:
-        """The lines that show the recipes in scope."""
-        return tuple([recipe.command for recipe in self.shown])
+    def shown(self) -> tuple[Recipe, ...]:
+        """Recipes in scope, in the order in which they are shown."""
+        return tuple(map(_read, self.commands))
 
-    @property
-    def content(self) -> str:
-        """Equal for games with equal goals and recipes, in whatever order."""
-        return "\n".join([self.goal, *sorted(self.commands)])
+    @cached_property
+    def book(self) -> RecipeBook:
+        """Recipes that hold, also those that are not shown."""
+        recipes = {recipe.output: (recipe,) for recipe in self.shown}
+        return RecipeBook(recipes, self.items - recipes.keys(), {}, {})
 
     @cached_property
     def introduction(self) -> str:
         """The first observation, in upstream's words."""
         lines = "\n".join(self.commands)
         return f"Crafting commands:\n{lines}\n\nGoal: craft {self.goal}."
-
-    @cached_property
-    def items(self) -> frozenset[str]:
-        """Gettable and craftable items in scope: those that the recipes shown name."""
-        names = {recipe.output for recipe in self.shown}
-        names |= {name for recipe in self.shown for name, _, is_tag in recipe.ingredients if not is_tag}
-        return frozenset(names)
 
     @cached_property
     def amounts(self) -> tuple[tuple[str, int], ...]:

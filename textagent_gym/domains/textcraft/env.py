@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal, Unpack
 
 from textagent_gym.action_format import ActionOptions
@@ -127,7 +128,7 @@ class TextCraftEnv(TextEnv[Task]):
         self._state: State
         self._milestones: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def instructions(self) -> str:
         """See `TextEnv`."""
         return _RULES.format(commands=ask_for_functions(self.tools) if self.tools else _COMMANDS)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import shake_256
 from itertools import chain, count
+from math import ceil
 from struct import unpack
 
-from textagent_gym.domains.textcraft.book import Game, Ingredient, Recipe, RecipeBook, Solution
+from textagent_gym.domains.textcraft.book import Game, Solution
 from textagent_gym.domains.textcraft.words import NAMES
 from textagent_gym.errors import InfeasibleDifficultyError
 from textagent_gym.knobs import Options, knob
@@ -126,11 +127,6 @@ class _Draws:
         blocks = (unpack("<64I", shake_256(f"{seed}/{number}".encode()).digest(256)) for number in count())
         self.word: Callable[[], int] = chain.from_iterable(blocks).__next__
 
-    def die(self, bounds: tuple[int, int]) -> Callable[[], int]:
-        """A function that draws a number of a range, both ends included."""
-        word, low, sides = self.word, bounds[0], bounds[1] + 1 - bounds[0]
-        return lambda: low + (word() * sides >> 32)
-
 
 class _Graph:
     """A graph being drawn; items are numbers, and have names only at the end. The goal is item 0.
@@ -156,15 +152,14 @@ class _Graph:
         self.yields: dict[int, int] = {}
         self.feasible_items: set[int] = set()
         self._word = draws.word
-        self._branching = draws.die(spec.branching)
-        self._units = draws.die(spec.counts)
-        self._yields = draws.die(spec.yields)
+        self._branching, self._units, self._yields = map(_die, (spec.branching, spec.counts, spec.yields))
 
     def grow(self) -> bool:
         """Draw all that the goal needs; false where that takes more recipes than are asked for."""
         spec, word, levels = self.spec, self._word, self.levels
+        least, sides = self._branching
         crafted = word()  # Share of the ingredients that are crafted where they need not be.
-        shared = spec.shared * WORDS
+        shared = ceil(spec.shared * WORDS)
         most = min(spec.recipes, (spec.solution_length or LONGEST) - 1)  # Each takes an action, and a get.
         at_level: list[list[int]] = [[] for _ in range(spec.depth)]
         waiting = [0]
@@ -174,10 +169,12 @@ class _Graph:
             item = waiting.pop()
             level = highest = levels[item] - 1  # That of the first ingredient.
             chosen: list[int] = []
-            for number in range(self._branching()):
+            for number in range(least + (word() * sides >> 32)):
                 if number:
                     level = 0 if word() >= crafted else word() * (highest + 1) >> 32
-                known = [each for each in at_level[level] if each not in chosen]
+                known = at_level[level]
+                if known and chosen:
+                    known = [each for each in known if each not in chosen]
                 if known and word() < shared:
                     chosen.append(known[word() * len(known) >> 32])
                 else:
@@ -206,35 +203,39 @@ class _Graph:
     def distract(self) -> bool:
         """Draw the recipes that lead nowhere; false where the items cannot be as many as are asked for."""
         spec, word, levels = self.spec, self._word, self.levels
-        branching = [self._branching() for _ in range(spec.recipes - len(self.needs))]
+        low, sides = self._branching
+        branching = [low + (word() * sides >> 32) for _ in range(spec.recipes - len(self.needs))]
         slots = sum(branching)
+        size = len(levels)
         if spec.items is None:
-            rarely = max(spec.shared, 0.5) * WORDS
+            rarely = ceil(max(spec.shared, 0.5) * WORDS)
             fresh = sum([word() >= rarely for _ in range(slots)])
         else:
-            least = len(levels) + len(branching)
+            least = size + len(branching)
             fresh = spec.items - least
             if not 0 <= fresh <= slots:
                 self.feasible_items = {least, least + slots}
                 return False
         for ingredients in branching:
-            known = left = len(levels) - 1  # All but the goal, which ends the game: nothing consumes it.
+            known = left = size - 1  # All but the goal, which ends the game: nothing consumes it.
             chosen: list[int] = []
             for _ in range(ingredients):
                 if word() * slots >> 32 < fresh:
                     fresh -= 1
-                    chosen.append(len(levels))
+                    item = size
+                    size += 1
                     levels.append(0)
                 elif left:
                     left -= 1
                     item = 1 + (word() * known >> 32)
                     while item in chosen:
                         item = 1 + (word() * known >> 32)
-                    chosen.append(item)
                 else:
                     return False
+                chosen.append(item)
                 slots -= 1
-            self._add_recipe(len(levels), chosen)
+            self._add_recipe(size, chosen)
+            size += 1
             levels.append(1)
         return True
 
@@ -250,17 +251,24 @@ class _Graph:
         while len(places) < len(self.levels):
             places[word() * different >> 32] = None
         names = [NAMES[place] for place in places]
-        order = sorted(needs, key=lambda _: word())
-        shown = [
-            Recipe(names[item], yields[item], tuple([Ingredient(names[each], n) for each, n in needs[item]]))
-            for item in order
-        ]
-        gettable = frozenset([name for name, level in zip(names, self.levels, strict=True) if not level])
-        book = RecipeBook({recipe.output: (recipe,) for recipe in shown}, gettable, {}, {})
+        lines = []
+        for item in sorted(needs, key=lambda _: word()):
+            line = f"craft {yields[item]} {names[item]} using"
+            for each, units in needs[item]:
+                line += f" {units} {names[each]},"
+            lines.append(line[:-1])
         crafted = frozenset([names[item] for item in self.needed])
-        return Game(book, names[0], tuple(shown), Solution(self.length, self.crafts, self.spec.depth, crafted))
+        solution = Solution(self.length, self.crafts, self.spec.depth, crafted)
+        return Game(names[0], tuple(lines), frozenset(names), solution)
 
     def _add_recipe(self, item: int, ingredients: list[int]) -> None:
-        draw_units = self._units
-        self.needs[item] = [(each, draw_units()) for each in ingredients]
-        self.yields[item] = self._yields()
+        word = self._word
+        low, sides = self._units
+        self.needs[item] = [(each, low + (word() * sides >> 32)) for each in ingredients]
+        low, sides = self._yields
+        self.yields[item] = low + (word() * sides >> 32)
+
+
+def _die(bounds: tuple[int, int]) -> tuple[int, int]:
+    """The least number of a range, both ends included, and how many there are: `least + (word() * sides >> 32)`."""
+    return bounds[0], bounds[1] + 1 - bounds[0]

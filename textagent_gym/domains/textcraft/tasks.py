@@ -60,7 +60,7 @@ class GraphTasks(GeneratedTasks[GraphSpec, Game]):
 
     def _make(self, split: str, index: int) -> Game:
         game = _generate(self.spec, split, index)
-        self._repetition.note(split, index, lambda: game.content)
+        self._repetition.note(split, index, lambda: frozenset([game.goal, *game.commands]))
         return game
 
     def _measure(self, world: Game) -> tuple[Complexity, int, str]:
@@ -127,7 +127,7 @@ def _game(book: RecipeBook, task_id: str, goal: str, distractors: int) -> Game:
     rng = Random(task_id)
     shown = [*needed, *rng.sample(others, min(distractors, len(others)))]
     rng.shuffle(shown)
-    return Game(book, goal, tuple(shown))
+    return Game.of(book, goal, tuple(shown))
 
 
 @lru_cache(maxsize=64)
@@ -146,7 +146,7 @@ def _goal_ids(
 
 @lru_cache(maxsize=4096)
 def _plan(book: RecipeBook, goal: str) -> tuple[str, ...]:
-    return solve(Game(book, goal, ()), {}).commands
+    return solve(Game.of(book, goal, ()), {}).commands
 
 
 def _goal(task_id: str) -> str:
@@ -161,7 +161,7 @@ def solution_of(game: Game) -> Solution:
 @lru_cache(maxsize=4096)
 def _solution(book: RecipeBook, goal: str) -> Solution:
     plan = _plan(book, goal)
-    state = State(Game(book, goal, ()))
+    state = State(Game.of(book, goal, ()))
     for command in plan:
         state.step(command)
     crafts = sum(command.startswith("craft") for command in plan)
@@ -173,7 +173,7 @@ def measure(game: Game) -> CraftingComplexity:
     """Measured difficulty."""
     solution = solution_of(game)
     return CraftingComplexity(
-        state_size=len(game.shown),
+        state_size=len(game.commands),
         action_size=float(len(game.items)),
         solution_length=solution.length,
         exact=True,
