@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from transformers import Cache, DynamicLayer, PreTrainedModel
 
+from baselines.policy.last_layer import last_layer_for
 from baselines.policy.microbatches import pack
 from baselines.policy.models import context_length
 from baselines.rollout.backend import Completion, Prompt
@@ -39,10 +40,11 @@ _BELOW_ONE = 1 - 2**-20  # Largest uniform number: its product with a rounded su
 
 @dataclass(slots=True)
 class _Place:
-    """Where in the cache the model writes: from a row and from a column on."""
+    """Where in the cache the model writes: from a row and from a column on, of as many columns as are expected."""
 
     row: int = 0
     column: int = 0
+    expected: int = 0
 
 
 class _Layer(DynamicLayer):  # type: ignore[misc]
@@ -101,7 +103,7 @@ class _Layer(DynamicLayer):  # type: ignore[misc]
     def _with_columns(self, tensor: torch.Tensor | None, states: torch.Tensor, columns: int) -> torch.Tensor:
         """The tensor, or a larger copy where it has too few columns."""
         if tensor is None:
-            tensor = states.new_zeros((self._slots, states.shape[1], 0, states.shape[3]))
+            tensor = states.new_zeros((self._slots, states.shape[1], self._place.expected, states.shape[3]))
         missing = columns - tensor.shape[2]
         if missing <= 0:
             return tensor
@@ -135,6 +137,8 @@ class TransformersGenerator:
         self.temperature = temperature
         self.context_length = context_length(model)
         self._streams = [np.random.default_rng(0) for _ in range(slots)]
+        self._columns = 0  # Of the cache when it was last forgotten.
+        self._mask = torch.zeros((slots, 0), dtype=torch.bool)
         self.forget()
 
     def take_weights(self, model: PreTrainedModel) -> None:
@@ -144,7 +148,8 @@ class TransformersGenerator:
 
     def forget(self) -> None:
         """See `Generator`."""
-        self._place = _Place()
+        self._columns = self._mask.shape[1] or self._columns
+        self._place = _Place(expected=self._columns)
         layer = partial(_Layer, self.slots, self._place)
         self._cache = Cache(layer_class_to_replicate=cast("type[_Layer]", layer))
         self._mask = torch.zeros((self.slots, 0), dtype=torch.bool, device=self.model.device)
@@ -287,14 +292,16 @@ class TransformersGenerator:
         self._mask = torch.nn.functional.pad(self._mask, (0, missing))
         self._mask[row : row + count, column : column + width] = used.to(device)
         self._place.row, self._place.column = row, column
-        output = self.model(
-            input_ids=ids.to(device),
-            attention_mask=self._mask[row : row + count, : column + width],
-            position_ids=positions.to(device),
-            past_key_values=self._cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
+        readers = torch.arange(count if width > 1 else 0, device=device)
+        with last_layer_for(self.model, readers, torch.full_like(readers, width - 1)):
+            output = self.model(
+                input_ids=ids.to(device),
+                attention_mask=self._mask[row : row + count, : column + width],
+                position_ids=positions.to(device),
+                past_key_values=self._cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
         for slot, some in zip(slots, new, strict=True):
             self._lengths[slot] += len(some)
         logits: torch.Tensor = output.logits[:, -1].float()

@@ -19,6 +19,7 @@ from accelerate.utils import extract_model_from_parallel
 
 from baselines.credit.losses import token_log_probs
 from baselines.credit.rollouts import Array
+from baselines.policy.last_layer import last_layer_for
 from baselines.policy.microbatches import pack
 from baselines.rollout.trajectory import Batch, Trajectory, collate, rows_of
 from baselines.training.openings import Opened, read_openings
@@ -44,7 +45,7 @@ def batch_log_probs(model: Any, batch: Batch, temperature: float, opened: Opened
     if opened is not None:
         ids, arguments = _rest(batch, opened)
         before = before - opened.lengths[rows]
-    with _head_reads_only(model, ids.shape, rows, before) as selected:
+    with _head_reads_only(model, ids.shape, rows, before) as selected, last_layer_for(model, rows, before):
         logits = model(input_ids=ids, **arguments).logits
     logits = logits[0] if selected else logits[rows, before]
     chosen = token_log_probs(logits, batch.ids[rows, columns], temperature)

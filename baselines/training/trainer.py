@@ -18,6 +18,7 @@ unless it is asked for more iterations.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -114,6 +115,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         _evaluate(run, log)
         if run.iteration < config.iterations:
             run.player = Player(config, method, run.make_collector(), run.requests, run.accelerator.device)
+            gc.freeze()  # Libraries hold half a million objects, none of which will ever be garbage.
             while run.iteration < config.iterations:
                 _iterate(run, run.player, log)
                 _evaluate(run, log)
@@ -123,6 +125,7 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         run.save_before_stopping()
         raise
     finally:
+        gc.unfreeze()
         try:
             run.close()
         finally:
