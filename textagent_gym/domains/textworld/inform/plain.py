@@ -104,7 +104,9 @@ def read_plain(world: World, memory: Memory, line: str) -> Command | None:
 
 def _is_in_reach(world: World, entity: int) -> bool:
     holder = world.holder[entity]
-    while holder not in (PLAYER, world.room):
+    while holder != PLAYER:  # The room does not matter to what is carried.
+        if holder == world.room:
+            return True
         if not world.is_see_through(holder):
             return False
         holder = world.holder[holder]

@@ -216,7 +216,7 @@ class Turn:
 
     def listed(self, holder: int, *, articles: bool = True) -> str:
         """The things that are in or on something, in a row; or lie on the floor of a room."""
-        if self._outline is not None:
+        if self._outline is not None and naming.is_told_closely(self.fiction, holder, self.action):
             return self._outline.leave_blank(Blank(holder, articles))
         return naming.listed(self.world, holder, self.action, articles=articles)
 
