@@ -208,15 +208,16 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
             facts.follow(events)
             ending = world.ending
             if ending:
-                lines = ()
+                ended, lines = ending, ()
                 break
             lines = () if heard.rest is None else (heard.rest,)
-    if not world.ending:
+    if not ended:
         page.prompt()
+    text = page.text
     end = last_words(game.fiction, ending, world.score, 0) if ending else ""
     answer = Answer(
-        printed=_outlined(page.text, outline),
-        plain=_outlined(readable(page.text + end), outline),
+        printed=_outlined(text, outline),
+        plain=_outlined(readable(text + end), outline),
         actions=actions,
         turns=turns,
         ending=ending,

@@ -13,7 +13,7 @@ a turn that nobody has played yet is mostly one that is known.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import pairwise
+from itertools import zip_longest
 from typing import Any
 
 from textagent_gym.domains.textworld.engines.answers import Answer, Situation, lead_on, work_out
@@ -21,24 +21,25 @@ from textagent_gym.domains.textworld.store import StoredGame
 
 _LINES = 4_096  # Lines of all games together that are remembered.
 _ANSWERS = 256  # Answers to a line that are remembered, of 2 to 4 KB each; most lines have one to ten.
-_FACTS = -1_000  # What is looked at last, instead of a place.
 
 
-class _Look:
-    """A place that is looked at, or the facts, and what follows from what is found there.
+_Look = tuple[int, dict[Any, Any]]
+"""A place that is looked at; and by its value the next look, or an `_End`."""
+
+
+class _End:
+    """What is known once every place has been looked at.
 
     Attributes:
-        place: the place, or `_FACTS`.
-        facts: facts that matter, at the end.
-        found: the next look, or the answer, by the value of the place or the facts.
+        facts: facts that matter.
+        answers: answers by these facts.
     """
 
-    __slots__ = ("facts", "found", "place")
+    __slots__ = ("answers", "facts")
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self) -> None:
         self.facts = 0
-        self.found: dict[Any, Any] = {}
+        self.answers: dict[int, Answer] = {}
 
 
 class _Line:
@@ -52,31 +53,32 @@ class _Line:
 
     def find(self, places: list[Any], facts: int) -> Answer | None:
         """The answer in a situation, if it is known."""
-        look = self.first
-        while look is not None:
-            place = look.place
-            if place == _FACTS:
-                answer: Answer | None = look.found.get(facts & look.facts)
-                return answer
-            look = look.found.get(places[place])
-        return None
+        look: Any = self.first
+        while type(look) is tuple:
+            place, found = look
+            look = found.get(places[place])
+        if look is None:
+            return None
+        answer: Answer | None = look.answers.get(facts & look.facts)
+        return answer
 
     def learn(self, game: StoredGame, situation: Situation, line: str) -> Answer:
         """Work an answer out and remember it."""
         answer, grounds = work_out(game, situation, line)
-        if self.answers >= _ANSWERS:
-            self.first, self.answers = None, 0
+        if self.first is None or self.answers >= _ANSWERS:
+            self.first, self.answers = (grounds.places[0], {}), 0
         self.answers += 1
-        way = (*grounds.places, _FACTS)
-        look = self.first = self.first or _Look(way[0])
-        for place, following in pairwise(way):
-            assert look.place == place
-            value = situation.places[place]
-            look = look.found.get(value) or look.found.setdefault(value, _Look(following))
+        look: Any = self.first
+        for place, following in zip_longest(grounds.places, grounds.places[1:]):
+            assert look[0] == place
+            found, value = look[1], situation.places[place]
+            look = found.get(value)
+            if look is None:
+                look = found.setdefault(value, _End() if following is None else (following, {}))
         if grounds.facts & ~look.facts:
             look.facts |= grounds.facts
-            look.found.clear()  # What was remembered with fewer facts.
-        look.found[situation.facts & look.facts] = answer
+            look.answers.clear()  # What was remembered with fewer facts.
+        look.answers[situation.facts & look.facts] = answer
         return answer
 
 

@@ -255,7 +255,7 @@ def move(fiction: Fiction, places: list[Any], entity: int, holder: int) -> None:
     """Put an entity somewhere, before everything else that is there; see `World.move`."""
     kinds = fiction.kinds
     size = len(kinds)
-    lies = entity != PLAYER and kinds[entity] not in FIXED
+    lies = entity != PLAYER and kinds[entity] not in FIXED  # The floor of a room holds nothing else.
     before = places[entity]
     places[entity] = holder
     if before != NOWHERE:
@@ -282,8 +282,15 @@ def last_thing(things: Sequence[int]) -> int:
 
 
 def _count(fiction: Fiction, holder: int, things: tuple[int, ...]) -> int:
-    number = len(lying(fiction, things) if fiction.kinds[holder] == "room" else things)
-    return min(number, 2)
+    if fiction.kinds[holder] != "room":
+        return min(len(things), 2)
+    number, kinds = 0, fiction.kinds
+    for thing in things:
+        if thing != PLAYER and kinds[thing] not in FIXED:
+            number += 1
+            if number == 2:
+                break
+    return number
 
 
 def beginning(fiction: Fiction) -> tuple[Any, ...]:
