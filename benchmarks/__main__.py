@@ -5,7 +5,8 @@ by name, as `python -m benchmarks.NAME`; what each needs stands at its top:
 
 - a folder of upstream's or of data: `alfworld_env`, `alfworld_differential`, `babyai_env`, `textcraft_env`;
 - Java: `scienceworld_env`; sandboxes or containers: `swe_env`, `swe_forger`; a browser: `leaderboard_site`;
-- more time: `textworld_making`, `textworld_native`, `textworld_scaling`, `certificates`, `reference_entries`;
+- more time: `textworld_first_walks`, `textworld_making`, `textworld_native`, `textworld_scaling`, `certificates`,
+  `reference_entries`;
 - training: `trainers`, `learning`, `tiny_policies`, `memory`, `update_options`, `gpu`.
 """
 

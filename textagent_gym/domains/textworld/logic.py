@@ -138,13 +138,16 @@ class GameLogic:
         return state
 
     def needed(self, event: str) -> int:
-        """The facts that `detect` looks at."""
+        """The facts on which it depends what an event changes."""
         return self._needed.get(event.lower(), 0)
 
     def watched(self, changed: int) -> int:
         """The facts that `end_turn` looks at after some have changed: what was not the case comes about by a change."""
-        watched = (facts for facts in self._watched if facts & changed or self._holds_at_start)
-        return reduce(or_, watched, 0)
+        watched = 0
+        for facts in self._watched:
+            if facts & changed or self._holds_at_start:
+                watched |= facts
+        return watched
 
     def won(self, state: int) -> bool:
         """The story has ended well."""
@@ -198,7 +201,11 @@ class GameLogic:
 
     @cached_property
     def _needed(self) -> dict[str, int]:
-        return {event: reduce(or_, (a.needs for a in same), 0) for event, same in self._by_event.items()}
+        return {
+            event: reduce(or_, (a.needs for a in same), 0)
+            for event, same in self._by_event.items()
+            if any(a.adds or a.removes for a in same)
+        }
 
     @cached_property
     def _watched(self) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from textagent_gym.domains.textworld.logic import Action, GameLogic
-from textagent_gym.domains.textworld.search import ReducedGame
+from textagent_gym.domains.textworld.search import Distances, ReducedGame
 from textagent_gym.errors import PlanningBudgetError
 from textagent_gym.planning import Plan
 
@@ -82,8 +82,8 @@ class Planner:
         self._budget = budget
         self._remembered = remembered
         self._solution = solution
-        self._reduced = ReducedGame(logic)
-        self._next: dict[int, tuple[Action | None, int | None, bool]] = {}
+        self._next: Distances = {}
+        self._reduced = ReducedGame(logic, self._next)
         self._plans: dict[int, Plan | None] = {}
         self._on_solution: dict[int, int] = {}
         self._lock = Lock()
@@ -179,14 +179,14 @@ class Planner:
         key = state & self._reduced.mask
         known = self._next.get(key)
         if known is None:
-            path, proven = self._reduced.search(key, self._budget)
+            path, left, proven = self._reduced.search(key, self._budget)
             with self._lock:
                 if len(self._next) >= self._remembered:
                     self._next.clear()
                 if path is None:
                     self._next[key] = None, None, proven
                 else:
-                    length = len(path)
+                    length = len(path) + left
                     for position, (at, action) in enumerate(path):
                         self._next.setdefault(at, (action, length - position, proven))
                 known = self._next[key]

@@ -17,6 +17,9 @@ LOST = "*** You lost! ***"
 """What a game prints when it ends badly."""
 
 _STATUS_LINE = re.compile(r"\n?>?[ ]{2,}-= [^\n]* =-\s?-?\d+/-?\d+\s*$")
+_PROMPT = re.compile(r"\n>\s*$")
+_BLANKS_AT_END = re.compile(r"[ \t]+\n")
+_EMPTY_LINES = re.compile(r"\n{3,}")
 _BANNER = re.compile(r"\A.*\$\$[^\n]*\n", re.DOTALL)
 _ENDING = re.compile(rf"\s*({re.escape(WON)}|{re.escape(LOST)}).*$", re.DOTALL)
 _SCORE_NOTICE = re.compile(r"\n*Your score has just gone (up|down) by [^\n]*\n?")
@@ -26,15 +29,22 @@ def plain(printed: str) -> str:
     """A reply as a person would read it: no status line, prompt, score notice or question what to do next."""
     last_line = max(0, printed.rstrip().rfind("\n"))
     edge = _STATUS_LINE.search(printed, last_line)
-    return _readable(printed[: edge.start()] if edge else printed)
+    return readable(printed[: edge.start()] if edge else printed)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _readable(text: str) -> str:
-    text = re.sub(r"\n>\s*$", "\n", text)
-    text = _SCORE_NOTICE.sub("\n", text)
-    text = _ENDING.sub(lambda match: f"\n\n{match[1]}", text)
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text)).strip()
+def readable(text: str) -> str:
+    """A reply without a status line as a person would read it; see `plain`."""
+    text = _PROMPT.sub("\n", text)
+    if "Your score" in text:
+        text = _SCORE_NOTICE.sub("\n", text)
+    if "***" in text:
+        text = _ENDING.sub(lambda match: f"\n\n{match[1]}", text)
+    if " \n" in text or "\t\n" in text:
+        text = _BLANKS_AT_END.sub("\n", text)
+    if "\n\n\n" in text:
+        text = _EMPTY_LINES.sub("\n\n", text)
+    return text.strip()
 
 
 @lru_cache(maxsize=_REMEMBERED)

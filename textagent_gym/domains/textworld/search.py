@@ -14,16 +14,32 @@ rules: no condition asks that a fact be *false*, so facts that hold in addition 
 
 The heuristic counts landmarks: facts that must become true on every way to the goal, taken so that no action makes two
 of them true at once. It never overestimates, so the first solution that A* takes from its queue is a shortest one.
+
+Searches in one game learn from each other. A state whose distance is known ends a search as the goal does. And where a
+search has found that the goal is `n` actions from its start, a state `k` actions from the start is at least `n - k`
+actions from the goal, which is more than landmarks say of most states that were expanded.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from textagent_gym.domains.textworld.logic import Action, GameLogic, actions_by_room
 
 _CLOSE_ENOUGH = 5  # Weight of the heuristic in a search for a plan that need not be a shortest one.
+_BOUNDS = 50_000  # States of which a lower bound is kept, for every set of facts that can still become true.
+_REACHES = 16  # Such sets of a game that are kept.
+_UNKNOWN = -1
+
+Distances = dict[int, tuple[Action | None, int | None, bool]]
+"""First action of a shortest way, its length, and whether that is proven, by projected state."""
+
+Effect = tuple[int, int]
+"""What an action needs and adds, of the facts that can matter."""
+
+Found = tuple[list[tuple[int, Action]] | None, int, bool]
+"""A way as (state, action) pairs or `None`, the known distance from its end, and whether the search was finished."""
 
 
 class ReducedGame:
@@ -31,14 +47,18 @@ class ReducedGame:
 
     Args:
         logic: logic of the whole game.
+        known: what is known of projected states; whoever searches adds to it.
 
     Attributes:
         actions: actions that can matter.
         mask: facts that can matter; `state & mask` is the projection of a state.
+        goals: of each required quest, the bit that says that it is completed, and the facts that complete it.
+        adders: actions by the facts that they add.
     """
 
-    def __init__(self, logic: GameLogic) -> None:
+    def __init__(self, logic: GameLogic, known: Distances) -> None:
         self.logic = logic
+        self._known = known
         wins = [win for quest in logic.quests if quest.required for win in quest.wins]
         fails = [fail for quest in logic.quests for fail in quest.fails]
         won_facts, fail_facts = _union(wins), _union(fails)
@@ -47,9 +67,18 @@ class ReducedGame:
         wanted, self.actions = _wanted(useful, won_facts)
         quest_bits = ((1 << (len(logic.quests) + 1)) - 1) << len(logic.facts)
         self.mask = wanted | won_facts | fail_facts | quest_bits
+        self.goals = [
+            (logic.completed_bit(index), quest.wins) for index, quest in enumerate(logic.quests) if quest.required
+        ]
+        self._effects = [(action.needs & self.mask, action.adds & self.mask) for action in self.actions]
+        self.adders: dict[int, list[Effect]] = {}
+        for effect in self._effects:
+            for fact in _bits(effect[1]):
+                self.adders.setdefault(fact, []).append(effect)
         self._rooms = logic.rooms
         self._by_room = actions_by_room(self.actions, logic.rooms)
         self._last: _Landmarks | None = None
+        self._by_reach: dict[int, _Landmarks] = {}
         self._anything = next((a for a in logic.actions if a.command == "look"), None) or logic.actions[0]
 
     def lower_bound(self, state: int) -> int | None:
@@ -57,25 +86,72 @@ class ReducedGame:
         return self._landmarks(state).remaining(state)
 
     def _landmarks(self, start: int) -> _Landmarks:
-        """Landmarks from a state; a search often begins where a bound was asked for just before."""
+        """Landmarks from a state; equal for all states from which the same facts can become true."""
         last = self._last
-        if last is None or last.start != start:
-            last = self._last = _Landmarks(self, start)
+        if last is None or not last.serves(start):
+            reachable = _relaxed(self._effects, start)
+            last = self._by_reach.get(reachable)
+            if last is None:
+                if len(self._by_reach) >= _REACHES:
+                    self._by_reach.clear()
+                last = self._by_reach[reachable] = _Landmarks(self, start, reachable)
+            last.start = start
+            self._last = last
         return last
 
-    def search(self, start: int, budget: int) -> tuple[list[tuple[int, Action]] | None, bool]:
-        """A* from a projected state: the way as (state, action) pairs or `None`, and whether the answer is proven.
+    def search(self, start: int, budget: int) -> Found:
+        """A* from a projected state to a state that is known, or won.
 
         Args:
             start: projected state.
             budget: number of states that each of the two searches may expand: first for a shortest way, then for any.
         """
         landmarks = self._landmarks(start)
-        path, finished = self._astar(start, budget, 1, landmarks)
-        if finished:
-            return path, True
-        path, finished = self._astar(start, budget, _CLOSE_ENOUGH, landmarks)
-        return path, finished and path is None
+        found = self._astar(start, budget, 1, landmarks)
+        if found[2]:
+            return found
+        path, left, finished = self._astar(start, budget, _CLOSE_ENOUGH, landmarks)
+        return path, left, finished and path is None
+
+    def _astar(self, start: int, budget: int, weight: int, landmarks: _Landmarks) -> Found:
+        logic, known = self.logic, self._known
+        came: dict[int, tuple[int, Action] | None] = {start: None}
+        cost = {start: 0}
+        first = landmarks.remaining(start)
+        if first is None:
+            return None, 0, True
+        # Ties: the deeper state first, then the older one, so that equal searches give equal plans everywhere.
+        queue = [(weight * first, 0, 0, start)]
+        closed: set[int] = set()
+        order = 0
+        while queue:
+            _, _, _, state = heapq.heappop(queue)
+            if state in closed:
+                continue
+            left = 0 if logic.won(state) else _left(known, state, proven=weight == 1)
+            if left is not None:
+                if weight == 1:
+                    landmarks.learn(closed, cost, cost[state] + left)
+                return _path(came, state), left, True
+            closed.add(state)
+            if len(closed) > budget:
+                return None, 0, False
+            steps = cost[state] + 1
+            for action, after in self._successors(state):
+                if cost.get(after, steps + 1) <= steps or logic.lost(after):
+                    continue
+                ahead = _left(known, after, proven=weight == 1)
+                if ahead is None:
+                    ahead = landmarks.remaining(after)
+                    if ahead is None:
+                        continue
+                cost[after] = steps
+                closed.discard(after)  # The heuristic is admissible but not consistent: a cheaper way may come late.
+                came[after] = (state, action)
+                order += 1
+                heapq.heappush(queue, (steps + weight * ahead, -steps, order, after))
+        landmarks.learn(closed, cost, None)
+        return None, 0, True
 
     def _successors(self, state: int) -> Iterable[tuple[Action, int]]:
         logic, mask = self.logic, self.mask
@@ -87,41 +163,11 @@ class ReducedGame:
             if state & action.needs == action.needs:
                 yield action, logic.end_turn((state & ~action.removes) | action.adds) & mask
 
-    def _astar(
-        self, start: int, budget: int, weight: int, landmarks: _Landmarks
-    ) -> tuple[list[tuple[int, Action]] | None, bool]:
-        logic = self.logic
-        came: dict[int, tuple[int, Action] | None] = {start: None}
-        cost = {start: 0}
-        first = landmarks.remaining(start)
-        if first is None:
-            return None, True
-        # Ties: the deeper state first, then the older one, so that equal searches give equal plans everywhere.
-        queue = [(weight * first, 0, 0, start)]
-        closed: set[int] = set()
-        order = 0
-        while queue:
-            _, _, _, state = heapq.heappop(queue)
-            if state in closed:
-                continue
-            closed.add(state)
-            if logic.won(state):
-                return _path(came, state), True
-            if len(closed) > budget:
-                return None, False
-            steps = cost[state] + 1
-            for action, after in self._successors(state):
-                if logic.lost(after) or cost.get(after, steps + 1) <= steps:
-                    continue
-                ahead = landmarks.remaining(after)
-                if ahead is None:
-                    continue
-                cost[after] = steps
-                closed.discard(after)  # The heuristic is admissible but not consistent: a cheaper way may come late.
-                came[after] = (state, action)
-                order += 1
-                heapq.heappush(queue, (steps + weight * ahead, -steps, order, after))
-        return None, True
+
+def _left(known: Distances, state: int, *, proven: bool) -> int | None:
+    """Length of the way from a state that is known, if it is; one that is proven to be shortest, if that is asked."""
+    entry = known.get(state)
+    return None if entry is None or (proven and not entry[2]) else entry[1]
 
 
 def _path(came: dict[int, tuple[int, Action] | None], state: int) -> list[tuple[int, Action]]:
@@ -181,70 +227,113 @@ def _wanted(actions: list[Action], goal: int) -> tuple[int, list[Action]]:
 
 
 class _Landmarks:
-    """Facts that must become true on every way to the goal from a state reachable from `start`.
+    """Facts that must become true on every way to the goal from a state in which the same facts can become true.
 
     Args:
         reduced: game after the reductions.
         start: projected state.
+        reachable: facts that can become true from there.
+
+    Attributes:
+        start: the state, or another one with the same facts in reach.
     """
 
-    def __init__(self, reduced: ReducedGame, start: int) -> None:
+    def __init__(self, reduced: ReducedGame, start: int, reachable: int) -> None:
         self.start = start
-        self._logic = reduced.logic
-        reachable, actions = _relaxed(reduced.actions, start, reduced.mask)
-        self._reachable = reachable
-        adders: dict[int, list[Action]] = {}
-        for action in actions:
-            for fact in _bits(action.adds & reduced.mask):
-                adders.setdefault(fact, []).append(action)
+        self._reduced, self._reachable = reduced, reachable
         self._common: dict[int, int] = {}
-        for fact, some in adders.items():
-            common = some[0].needs
-            for action in some[1:]:
-                common &= action.needs
-            self._common[fact] = common & reduced.mask
-        # Facts that one action can add together count once: each is represented by the lowest of its company.
-        self._company: dict[int, int] = {
-            fact: _union(action.adds & reduced.mask for action in some) for fact, some in adders.items()
-        }
+        self._company: dict[int, int] = {}
         self._counted: dict[int, int] = {}
+        self._bounds: dict[int, int | None] = {}
+
+    def serves(self, start: int) -> bool:
+        """Whether it is quickly seen that from another state the same facts can become true."""
+        if start & ~self._reachable:
+            return False
+        reached, missing, before = start, self.start & ~start, -1
+        while missing != before:
+            before = missing
+            for fact in _bits(missing):
+                for needs, adds in self._reduced.adders.get(fact, ()):
+                    if not needs & ~reached:
+                        reached |= adds
+                        break
+            missing &= ~reached
+        if not missing:
+            self.start = start
+        return not missing
+
+    def learn(self, expanded: Iterable[int], cost: Mapping[int, int], total: int | None) -> None:
+        """Keep what a finished search has shown of the states that it expanded.
+
+        Args:
+            expanded: the states.
+            cost: number of actions from the search's start to each.
+            total: number of actions from there to the goal; `None` where it is out of reach.
+        """
+        if len(self._bounds) > _BOUNDS:
+            self._bounds.clear()
+        for state in expanded:
+            self._bounds[state] = None if total is None else total - cost[state]
 
     def remaining(self, state: int) -> int | None:
         """A number of actions that is certainly still needed; `None` where the goal is certainly out of reach."""
-        logic = self._logic
-        needed = 0
-        for index, quest in enumerate(logic.quests):
-            if not quest.required or state & logic.completed_bit(index):
+        bound = self._bounds.get(state, _UNKNOWN)
+        if bound == _UNKNOWN:
+            bound = self._bounds[state] = self._remaining(state)
+        return bound
+
+    def _remaining(self, state: int) -> int | None:
+        """What the landmarks say; see `remaining`."""
+        needed, beyond = 0, ~self._reachable
+        for completed, wins in self._reduced.goals:
+            if state & completed:
                 continue
-            possible = [win & ~state for win in quest.wins if not (win & ~state) & ~self._reachable]
+            possible = [win & ~state for win in wins if not win & ~state & beyond]
             if not possible:
                 return None
             common = possible[0]
             for win in possible[1:]:
                 common &= win
             needed |= common
-        count = self._counted.get(needed_key := self._close(needed, state))
+        count = self._counted.get(needed := self._close(needed, state))
         if count is None:
-            count = self._counted[needed_key] = self._count(needed_key)
+            count = self._counted[needed] = self._count(needed)
         return count
 
     def _close(self, needed: int, state: int) -> int:
         """The needed facts and everything that all their adders need, as far as it does not hold yet."""
-        landmarks = fresh = needed & ~state
+        landmarks = fresh = needed
+        common = self._common
         while fresh:
-            low = fresh & -fresh
-            fresh ^= low
-            new = self._common.get(low, 0) & ~state & ~landmarks
+            fact = fresh & -fresh
+            fresh ^= fact
+            needs = common.get(fact)
+            if needs is None:
+                needs = self._learn_adders(fact)
+            new = needs & ~state & ~landmarks
             landmarks |= new
             fresh |= new
         return landmarks
+
+    def _learn_adders(self, fact: int) -> int:
+        """Learn what all actions need that can add a fact, and what any of them adds with it."""
+        beyond, common, company = ~self._reachable, -1, fact
+        for needs, adds in self._reduced.adders.get(fact, ()):
+            if not needs & beyond:
+                common &= needs
+                company |= adds
+        self._common[fact] = common = 0 if common == -1 else common
+        # Facts that one action can add together count once: each is represented by the lowest of its company.
+        self._company[fact] = company
+        return common
 
     def _count(self, landmarks: int) -> int:
         count, covered = 0, 0
         for fact in _bits(landmarks):
             if not fact & covered:
                 count += 1
-                covered |= self._company.get(fact, fact)
+                covered |= self._company[fact]
         return count
 
 
@@ -255,18 +344,17 @@ def _bits(mask: int) -> Iterable[int]:
         mask ^= low
 
 
-def _relaxed(actions: list[Action], start: int, mask: int) -> tuple[int, list[Action]]:
-    """What can ever become true from a state if nothing stopped being true, and the actions that can then be done."""
-    reachable, waiting = start, actions
-    done: list[Action] = []
+def _relaxed(effects: Iterable[Effect], start: int) -> int:
+    """What can ever become true from a state if nothing stopped being true."""
+    reachable, waiting = start, list(effects)
     while True:
         left = []
-        for action in waiting:
-            if action.needs & mask & ~reachable:
-                left.append(action)
+        for effect in waiting:
+            needs, adds = effect
+            if needs & ~reachable:
+                left.append(effect)
             else:
-                done.append(action)
-                reachable |= action.adds
+                reachable |= adds
         if len(left) == len(waiting):
-            return reachable, done
+            return reachable
         waiting = left

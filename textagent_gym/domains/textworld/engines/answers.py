@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from textagent_gym.domains.textworld.inform import (
     FINAL_ANSWER,
+    PLAYER,
     Blank,
     Fiction,
     Kept,
@@ -32,13 +33,13 @@ from textagent_gym.domains.textworld.inform import (
     end_turn,
     last_thing,
     last_words,
-    listed_by_name,
+    listed_closely,
     look_around,
     move,
     understand,
 )
 from textagent_gym.domains.textworld.logic import Action, GameLogic
-from textagent_gym.domains.textworld.prose import plain
+from textagent_gym.domains.textworld.prose import readable
 from textagent_gym.domains.textworld.store import StoredGame
 
 _REMEMBERED = 8_192  # First texts of games, and lists of things, that are kept.
@@ -110,9 +111,8 @@ class Answer(NamedTuple):
     """What a game says to a line, and what changes.
 
     Attributes:
-        printed: text, without the number of the turn at its end; where the game ends, only up to `last_words`.
+        printed: text, without what stands at the edge of the screen; where the game ends, only up to `last_words`.
         plain: text as a person reads it.
-        status: line at the edge of the screen, where the game ends; else it stands in `printed`.
         actions: number of actions that succeeded.
         turns: number of turns that count; a line may hold several commands.
         ending: "won" or "lost" if the game has ended with this turn, otherwise "".
@@ -127,7 +127,6 @@ class Answer(NamedTuple):
 
     printed: Text
     plain: Text
-    status: str
     actions: int
     turns: int
     ending: str
@@ -141,9 +140,15 @@ class Answer(NamedTuple):
 
 
 class Grounds(NamedTuple):
-    """What an answer depends on, apart from the line: places of the situation, and facts."""
+    """What an answer depends on, apart from the line.
 
-    places: frozenset[int]
+    Attributes:
+        places: places of the situation, in the order in which they were looked at: which place is the next depends on
+            what was found in those before it, and on nothing else.
+        facts: facts.
+    """
+
+    places: tuple[int, ...]
     facts: int
 
 
@@ -158,7 +163,8 @@ def opening(game: StoredGame) -> tuple[str, Situation]:
     page.put("\n")
     look_around(world, memory, page)
     page.prompt()
-    return page.text + _status(world, world.score), Situation(world.places + memory.values, game.logic.initial, ())
+    situation = Situation(world.places + memory.values, game.logic.initial, ())
+    return page.text + status(game.fiction, situation, world.score), situation
 
 
 def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer, Grounds]:
@@ -172,13 +178,14 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
     assert game.fiction is not None
     assert game.logic is not None
     world, memory, page = World(game.fiction, situation.places[:-_MEMORY]), Memory(*situation.memory), Page()
+    memory.looked = world.looked
     outline = Outline() if _can_be_outlined(game.fiction) else None
     facts = _Following(game.logic, situation.facts)
     page.put("\n")
     actions = turns = 0
     typed = ending = ""
     lines: tuple[str, ...] = (*situation.lines, line)
-    shown, ended = world.score, world.ending
+    ended = world.ending
     if ended or not line:
         page.complain(FINAL_ANSWER if ended else "I beg your pardon?\n")
         lines = situation.lines
@@ -201,17 +208,16 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
             facts.follow(events)
             ending = world.ending
             if ending:
-                lines = ()
+                ended, lines = ending, ()
                 break
             lines = () if heard.rest is None else (heard.rest,)
-    if not world.ending:
+    if not ended:
         page.prompt()
-    status = _status(world, shown if ending else world.score)
+    text = page.text
     end = last_words(game.fiction, ending, world.score, 0) if ending else ""
     answer = Answer(
-        printed=_outlined(page.text if ending else page.text + status, outline),
-        plain=_outlined(plain(f"{page.text}{end}{status}0"), outline),
-        status=status,
+        printed=_outlined(text, outline),
+        plain=_outlined(readable(text + end), outline),
         actions=actions,
         turns=turns,
         ending=ending,
@@ -226,7 +232,7 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
         adds=facts.adds,
         lines=lines,
     )
-    return answer, Grounds(frozenset(world.looked).union(_IT + index for index in memory.looked), facts.looked)
+    return answer, Grounds(tuple(world.looked), facts.looked)
 
 
 def lead_on(fiction: Fiction, situation: Situation, answer: Answer) -> Situation:
@@ -248,12 +254,22 @@ def told(fiction: Fiction, text: Text, situation: Situation) -> str:
     if not blanks:
         return form
     places, size = situation.places, len(fiction.kinds)
-    return form % tuple([_listed(fiction, blank, places[size + blank[0]]) for blank in blanks])
+    listed = []
+    for blank in blanks:
+        things = places[size + blank[0]]
+        states = tuple([places[2 * size + thing] for thing in things]) if fiction.cooking else ()
+        listed.append(_listed(fiction, blank, things, states))
+    return form % tuple(listed)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _listed(fiction: Fiction, blank: Blank, things: tuple[int, ...]) -> str:
-    return listed_by_name(fiction, blank.holder, things, articles=blank.articles)
+def _listed(fiction: Fiction, blank: Blank, things: tuple[int, ...], states: tuple[frozenset[str], ...]) -> str:
+    return listed_closely(fiction, blank.holder, things, states, articles=blank.articles)
+
+
+def status(fiction: Fiction, situation: Situation, score: int) -> str:
+    """The line at the edge of the screen, which stands behind the text; the number of the turn follows."""
+    return f"{' ' * _SCREEN}{fiction.names[situation.places[PLAYER]]}{score}/"
 
 
 def _outlined(text: str, outline: Outline | None) -> Text:
@@ -267,8 +283,8 @@ def _outlined(text: str, outline: Outline | None) -> Text:
 
 @lru_cache(maxsize=256)
 def _can_be_outlined(fiction: Fiction) -> bool:
-    """Whether lists can be left blank: names are always the same, and none is cut where a text is made readable."""
-    return not fiction.cooking and all(plain(f"a {name} a") == f"a {name} a" for name in fiction.names)
+    """Whether lists can be left blank: no name is cut where a text is made readable."""
+    return all(readable(f"a {name} a") == f"a {name} a" for name in fiction.names)
 
 
 class _Following:
@@ -299,8 +315,3 @@ class _Following:
         self._facts = self._facts & ~action.removes | action.adds
         self.keeps &= ~action.removes
         self.adds = self.adds & ~action.removes | action.adds
-
-
-def _status(world: World, score: int) -> str:
-    """The line at the edge of the screen, which the interpreter puts behind the text."""
-    return f"{' ' * _SCREEN}{world.fiction.names[world.room]}{score}/"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from textagent_gym.domains.textworld.commands import UNKNOWN_VERB
-from textagent_gym.domains.textworld.engines.answers import SCORE, Situation, opening, told
+from textagent_gym.domains.textworld.engines.answers import SCORE, Situation, opening, status, told
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
 from textagent_gym.domains.textworld.engines.turns import play
 from textagent_gym.domains.textworld.inform import AGAIN, Fiction, last_words
@@ -48,18 +48,20 @@ class Native(Engine):
         if _AGAIN.match(command) and not self._situation.lines:
             command = self._typed or UNKNOWN_VERB
         answer, after = play(self._game, self._situation, command)
-        before, self._turn = self._turn, self._turn + answer.turns
-        self._situation, ending = after, answer.ending
+        before, turn = self._situation, self._turn
+        self._situation, self._turn = after, turn + answer.turns
         if answer.typed:
             self._typed = answer.typed
         if plain:
             text = told(self._fiction, answer.plain, after)
+        elif answer.ending:  # The edge of the screen stays as it was.
+            words = last_words(self._fiction, answer.ending, after.places[SCORE], self._turn)
+            edge = status(self._fiction, after, before.places[SCORE])
+            text = f"{told(self._fiction, answer.printed, after)}{words}{edge}{turn}"
         else:
-            text = told(self._fiction, answer.printed, after)
-            if ending:
-                text += last_words(self._fiction, ending, after.places[SCORE], self._turn) + answer.status
-            text = f"{text}{before if ending else self._turn}"
-        return Reply(text, answer.actions, ending == "won", ending == "lost")
+            edge = status(self._fiction, after, after.places[SCORE])
+            text = f"{told(self._fiction, answer.printed, after)}{edge}{self._turn}"
+        return Reply(text, answer.actions, answer.ending == "won", answer.ending == "lost")
 
     @property
     def state(self) -> int | None:

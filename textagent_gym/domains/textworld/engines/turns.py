@@ -1,72 +1,89 @@
 """Turns that were worked out before, remembered for everybody who plays the game in this process.
 
 A turn looks at a few places of the world only: "take lamp" at where the lamp is, "go north" at what is open and closed
-behind the door. Of each line in each room it is noted which places any of its turns has looked at; in another situation
-that has the same values there, the same turn is played, whatever else has changed since:
+behind the door. Which place it looks at next depends on what it has found in those before, and on nothing else. So what
+is known of a line is a tree, which a turn walks down in the order of its looks:
 
-    line, room  ->  places that matter  ->  their values  ->  Answer
+    line  ->  place, its value  ->  next place, its value  ->  ...  ->  facts that matter  ->  Answer
 
-So a turn that nobody has played yet is mostly one that is known. If a turn looks at a place that is not noted, it is
-noted, and what was remembered with fewer places is forgotten.
+In another situation that has the same values on the way down, the same turn is played, whatever else has changed since:
+a turn that nobody has played yet is mostly one that is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from operator import itemgetter
-from typing import Any, NamedTuple
+from itertools import zip_longest
+from typing import Any
 
-from textagent_gym.domains.textworld.engines.answers import (
-    ENDING,
-    SCORE,
-    Answer,
-    Grounds,
-    Situation,
-    lead_on,
-    work_out,
-)
-from textagent_gym.domains.textworld.inform import PLAYER
+from textagent_gym.domains.textworld.engines.answers import Answer, Situation, lead_on, work_out
 from textagent_gym.domains.textworld.store import StoredGame
 
-_LINES = 8_192  # Lines in rooms of all games together that are remembered.
-_ANSWERS = 64  # Answers to a line in a room that are remembered, of 1 to 2 KB each; most have one to three.
+_LINES = 4_096  # Lines of all games together that are remembered.
+_ANSWERS = 256  # Answers to a line that are remembered, of 2 to 4 KB each; most lines have one to ten.
 
 
-class _Known(NamedTuple):
-    """Answers by the values of the places, and the facts, that they depend on."""
+_Look = tuple[int, dict[Any, Any]]
+"""A place that is looked at; and by its value the next look, or an `_End`."""
 
-    grounds: Grounds
-    values: Callable[[list[Any]], tuple[Any, ...]]
-    answers: dict[tuple[tuple[Any, ...], int], Answer]
+
+class _End:
+    """What is known once every place has been looked at.
+
+    Attributes:
+        facts: facts that matter.
+        answers: answers by these facts.
+    """
+
+    __slots__ = ("answers", "facts")
+
+    def __init__(self) -> None:
+        self.facts = 0
+        self.answers: dict[int, Answer] = {}
 
 
 class _Line:
-    """What is known of a line in a room."""
+    """What is known of a line."""
 
-    __slots__ = ("known",)
+    __slots__ = ("answers", "first")
 
     def __init__(self) -> None:
-        self.known = _known(Grounds(frozenset(), 0))
+        self.first: _Look | None = None
+        self.answers = 0
+
+    def find(self, places: list[Any], facts: int) -> Answer | None:
+        """The answer in a situation, if it is known."""
+        look: Any = self.first
+        while type(look) is tuple:
+            place, found = look
+            look = found.get(places[place])
+        if look is None:
+            return None
+        answer: Answer | None = look.answers.get(facts & look.facts)
+        return answer
 
     def learn(self, game: StoredGame, situation: Situation, line: str) -> Answer:
         """Work an answer out and remember it."""
         answer, grounds = work_out(game, situation, line)
-        known = self.known
-        places, facts = known.grounds.places | grounds.places, known.grounds.facts | grounds.facts
-        if (places, facts) != known.grounds or len(known.answers) >= _ANSWERS:
-            known = self.known = _known(Grounds(places, facts))
-        known.answers[known.values(situation.places), situation.facts & facts] = answer
+        if self.first is None or self.answers >= _ANSWERS:
+            self.first, self.answers = (grounds.places[0], {}), 0
+        self.answers += 1
+        look: Any = self.first
+        for place, following in zip_longest(grounds.places, grounds.places[1:]):
+            assert look[0] == place
+            found, value = look[1], situation.places[place]
+            look = found.get(value)
+            if look is None:
+                look = found.setdefault(value, _End() if following is None else (following, {}))
+        if grounds.facts & ~look.facts:
+            look.facts |= grounds.facts
+            look.answers.clear()  # What was remembered with fewer facts.
+        look.answers[situation.facts & look.facts] = answer
         return answer
 
 
-def _known(grounds: Grounds) -> _Known:
-    # Two places more than are needed: `itemgetter` returns a tuple only of two or more.
-    return _Known(grounds, itemgetter(SCORE, ENDING, *grounds.places), {})
-
-
 @lru_cache(maxsize=_LINES)
-def _line(game: StoredGame, room: int, lines: tuple[str, ...] | str) -> _Line:
+def _line(game: StoredGame, lines: tuple[str, ...] | str) -> _Line:
     return _Line()
 
 
@@ -79,11 +96,10 @@ def play(game: StoredGame, situation: Situation, line: str) -> tuple[Answer, Sit
         line: what is typed, as `commands.playable` passes it; not one that begins with "again".
     """
     places, facts, lines = situation
-    here = _line(game, places[PLAYER], (*lines, line) if lines else line)
-    grounds, values, answers = here.known
-    answer = answers.get((values(places), facts & grounds.facts))
+    known = _line(game, (*lines, line) if lines else line)
+    answer = known.find(places, facts)
     if answer is None:
-        answer = here.learn(game, situation, line)
+        answer = known.learn(game, situation, line)
     assert game.fiction is not None
     return answer, lead_on(game.fiction, situation, answer)
 

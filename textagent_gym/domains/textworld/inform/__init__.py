@@ -12,7 +12,7 @@ Nothing here knows of engines, stored games or TextWorld's package.
 
 from textagent_gym.domains.textworld.inform.endings import FINAL_ANSWER, end_turn, last_words
 from textagent_gym.domains.textworld.inform.fiction import PLAYER, Fiction
-from textagent_gym.domains.textworld.inform.naming import listed_by_name
+from textagent_gym.domains.textworld.inform.naming import listed_closely
 from textagent_gym.domains.textworld.inform.page import Page
 from textagent_gym.domains.textworld.inform.reading import AGAIN, Kept, Memory, split_words
 from textagent_gym.domains.textworld.inform.rules import carry_out, look_around
@@ -36,7 +36,7 @@ __all__ = [
     "end_turn",
     "last_thing",
     "last_words",
-    "listed_by_name",
+    "listed_closely",
     "look_around",
     "move",
     "split_words",

@@ -32,12 +32,11 @@ def end_turn(world: World, page: Page) -> bool:
     """
     if page.said:
         page.divide()
-    before = world.score
-    completed = _follow_quests(world)
+    completed, points = _follow_quests(world)
     counts = not world.ending
     if counts:
         page.report()
-        _tell_of_points(world.score - before, page)
+        _tell_of_points(points, page)
         required = world.fiction.required
         if completed and required and world.completed & required == required:
             world.ending = "won"
@@ -66,9 +65,9 @@ def last_words(fiction: Fiction, ending: str, score: int, turns: int) -> str:
     )
 
 
-def _follow_quests(world: World) -> bool:
-    """Complete or lose quests; whether one was completed for good."""
-    completed = False
+def _follow_quests(world: World) -> tuple[bool, int]:
+    """Complete or lose quests; whether one was completed for good, and the points that were made."""
+    completed, points = False, 0
     for index, goal in enumerate(world.fiction.goals):
         if not world.is_watched(index) or world.completed >> index & 1:
             continue
@@ -76,11 +75,13 @@ def _follow_quests(world: World) -> bool:
             world.ending = "lost"
             break
         if any(all(map(world.holds, condition)) for condition in goal.wins):
-            world.score += goal.reward
+            points += goal.reward
             if not goal.repeatable:
                 world.completed |= 1 << index
                 completed = True
-    return completed
+    if points:
+        world.score += points
+    return completed, points
 
 
 def _tell_of_points(change: int, page: Page) -> None:

@@ -27,15 +27,16 @@ _HELP = (
 def describe_room(turn: Turn) -> None:
     """The room's name, description, and what lies on its floor."""
     world, page = turn.world, turn.page
-    page.say_part(turn.fiction.names[world.room])
+    room = world.room
+    page.say_part(turn.fiction.names[room])
     page.put("\n")
     page.run_on_after_heading()
-    page.say_part(turn.print_template(turn.fiction.descriptions[world.room - FIRST_ENTITY], world.room))
+    page.say_part(turn.print_template(turn.fiction.descriptions[room - FIRST_ENTITY], room))
     page.put("\n")
     page.divide()
     turn.notice_last()
-    if world.count(world.room):
-        page.say(f"There is {turn.listed(world.room)} on the floor.")
+    if world.count(room):
+        page.say(f"There is {turn.listed(room)} on the floor.")
 
 
 def looking(turn: Turn, noun: int, second: int) -> bool:

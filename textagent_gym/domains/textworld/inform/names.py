@@ -141,10 +141,12 @@ def phrase_length(phrases: Phrases, words: Sequence[str], start: int, states: tu
         if words[at] in states:
             at += 1
             continue
-        length = next((len(p) for p in phrases.get(words[at], ()) if tuple(words[at : at + len(p)]) == p), 0)
-        if length == 0:
+        for phrase in phrases.get(words[at], ()):
+            if tuple(words[at : at + len(phrase)]) == phrase:
+                at += len(phrase)
+                break
+        else:
             break
-        at += length
     return at - start
 
 

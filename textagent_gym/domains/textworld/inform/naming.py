@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textagent_gym.domains.textworld.inform.fiction import PLAYER, Fiction
-from textagent_gym.domains.textworld.inform.world import RAW, UNCUT, World, lying
+from textagent_gym.domains.textworld.inform.world import COOKED, CUT, RAW, UNCUT, World, lying
 
 _LOOKING_CLOSELY = frozenset(("looking", "examining", "taking inventory"))
 _VOWELS = frozenset("aeiouAEIOU")
@@ -23,17 +23,24 @@ def name(world: World, entity: int, action: str, *, listed: bool = False) -> str
     plain = world.fiction.names[entity]
     if not world.fiction.cooking or not (listed or action in _LOOKING_CLOSELY):
         return plain
-    if world.fiction.kinds[entity] != "food":
-        return plain
-    cutting, cooking = world.cutting(entity), world.cooking(entity)
-    words = [] if cutting == UNCUT else [cutting]
-    if world.has("needs_cooking", entity):
+    return _prepared(world.fiction, entity, world.states(entity)) if world.fiction.kinds[entity] == "food" else plain
+
+
+def _prepared(fiction: Fiction, entity: int, states: frozenset[str]) -> str:
+    """The name of a food with the words that tell how it was prepared."""
+    words = [cut for cut in CUT if cut != UNCUT and cut in states]
+    if "needs_cooking" in states:
         words.append("raw")
-    elif world.has("burned", entity):
+    elif "burned" in states:
         words.append("burned")
-    elif cooking != RAW:
-        words.append(cooking)
-    return " ".join((*words, plain))
+    else:
+        words += [cooked for cooked in COOKED if cooked != RAW and cooked in states]
+    return " ".join((*words, fiction.names[entity]))
+
+
+def is_told_closely(fiction: Fiction, holder: int, action: str) -> bool:
+    """Whether a list of what is in a place tells how food was prepared: on the floor only where an action looks."""
+    return fiction.kinds[holder] != "room" or action in _LOOKING_CLOSELY
 
 
 def definite(world: World, entity: int, action: str, *, capital: bool = False) -> str:
@@ -68,18 +75,24 @@ def listed(world: World, holder: int, action: str, *, articles: bool = True) -> 
     return joined([named(world, thing, action, listed=closely) for thing in things])
 
 
-def listed_by_name(fiction: Fiction, holder: int, things: Sequence[int], *, articles: bool = True) -> str:
-    """What `listed` returns in games whose things always have the same names.
+def listed_closely(
+    fiction: Fiction, holder: int, things: Sequence[int], states: Sequence[frozenset[str]], *, articles: bool = True
+) -> str:
+    """What `listed` returns where food is named as it was prepared.
 
     Args:
         fiction: the game.
         holder: what they are in or on, or the room.
         things: all that is there.
+        states: states of each, in a game with the rules of cooking.
         articles: whether they are named with articles.
     """
+    names = {thing: fiction.names[thing] for thing in things}
+    for thing, known in zip(things, states, strict=False):
+        if fiction.kinds[thing] == "food":
+            names[thing] = _prepared(fiction, thing, known)
     if fiction.kinds[holder] == "room":
         things = lying(fiction, things)
-    names = fiction.names
     return joined([_with_article(fiction, thing, names[thing]) if articles else names[thing] for thing in things])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from textagent_gym.domains.textworld.inform.descriptions import DESCRIPTORS, OTHER
 from textagent_gym.domains.textworld.inform.fiction import (
@@ -104,7 +105,9 @@ def read_plain(world: World, memory: Memory, line: str) -> Command | None:
 
 def _is_in_reach(world: World, entity: int) -> bool:
     holder = world.holder[entity]
-    while holder not in (PLAYER, world.room):
+    while holder != PLAYER:  # The room does not matter to what is carried.
+        if holder == world.room:
+            return True
         if not world.is_see_through(holder):
             return False
         holder = world.holder[holder]
@@ -125,10 +128,10 @@ def _meaning(fiction: Fiction, line: str) -> _Meaning | None:
         if rest not in DIRECTIONS:
             return None
         return _Meaning(Command("going", (FIRST_DIRECTION + DIRECTIONS.index(rest),), ()), understood=())
-    noun = _plain_names(fiction).get(rest)
-    if verb in with_noun and noun is not None:
-        rivals = _rivals(fiction, noun, words, 1)
-        return None if rivals is None else _Meaning(Command(with_noun[verb], (noun,), ()), rivals)
+    name = _plain_names(fiction).get(rest)
+    if verb in with_noun and name is not None:
+        rivals = _rivals(fiction, name, words, 1)
+        return None if rivals is None else _Meaning(Command(with_noun[verb], (name.entity,), ()), rivals)
     if verb not in with_two:
         return None
     preposition, action = with_two[verb]
@@ -148,9 +151,10 @@ def _meaning_with_two(fiction: Fiction, action: str, first: str, second: str, wo
     names = _plain_names(fiction)
     if first not in names or second not in names:
         return None
-    nouns = names[first], names[second]
-    rivals = _rivals(fiction, nouns[0], words, 1)
-    other_rivals = _rivals(fiction, nouns[1], words, len(words) - len(dictionary_words(second)))
+    name, other = names[first], names[second]
+    nouns = name.entity, other.entity
+    rivals = _rivals(fiction, name, words, 1)
+    other_rivals = _rivals(fiction, other, words, len(words) - other.length)
     if rivals is None or other_rivals is None:
         return None
     # "take" alone is tried first.
@@ -159,16 +163,23 @@ def _meaning_with_two(fiction: Fiction, action: str, first: str, second: str, wo
     return _Meaning(Command(action, nouns, ()), rivals + other_rivals, inside=removing, understood=understood)
 
 
-def _rivals(fiction: Fiction, noun: int, words: list[str], at: int) -> tuple[int, ...] | None:
-    """Other things that fit as many words from a position on as a noun; `None` if the noun fits others than its name.
+class _Name(NamedTuple):
+    """A thing with the number of words of its name."""
+
+    entity: int
+    length: int
+
+
+def _rivals(fiction: Fiction, name: _Name, words: list[str], at: int) -> tuple[int, ...] | None:
+    """Other things that fit as many words from a position on as a name; `None` if its thing fits others than the name.
 
     Args:
         fiction: the game.
-        noun: the noun.
+        name: the name.
         words: words of the line, none of which tells how a food was prepared.
-        at: number of words before the noun's name.
+        at: number of words before the name.
     """
-    length = len(dictionary_words(fiction.names[noun]))
+    noun, length = name
     if phrase_length(fiction.phrases[noun], words, at) != length:
         return None
     return tuple(
@@ -189,15 +200,15 @@ def _by_first_word(fiction: Fiction) -> dict[str, list[int]]:
 
 
 @lru_cache(maxsize=256)
-def _plain_names(fiction: Fiction) -> dict[str, int]:
+def _plain_names(fiction: Fiction) -> dict[str, _Name]:
     """Things by their names, where no word of the name can be anything else than a part of a name."""
     special = _special_words(fiction.cooking) | fiction.words_of_directions
-    names: dict[str, int] = {}
+    names: dict[str, _Name] = {}
     for entity in range(FIRST_ENTITY, len(fiction.kinds)):
         name = fiction.names[entity]
         words = dictionary_words(name) if fiction.kinds[entity] != "room" else []
         if words and words[0] not in _FIRST and not words[0].isdecimal() and special.isdisjoint(words):
-            names[name.lower()] = entity
+            names[name.lower()] = _Name(entity, len(words))
     return names
 
 
@@ -205,5 +216,5 @@ def _plain_names(fiction: Fiction) -> dict[str, int]:
 def _special_words(cooking: bool) -> frozenset[str]:
     """Words that have a meaning of their own in a command."""
     return frozenset().union(
-        grammar(cooking).prepositions - {"of"}, ALL, CONNECTIVES, ME, PRONOUNS, AGAIN, COOKED, CUT, (THEN, '"')
+        grammar(cooking).prepositions - {"of", "meal"}, ALL, CONNECTIVES, ME, PRONOUNS, AGAIN, COOKED, CUT, (THEN, '"')
     )  # fmt: skip

@@ -55,12 +55,15 @@ _LARGEST_NUMBER = 10_000  # What any number of more than four digits counts as.
 _NO_NUMBER = -1000
 
 
+_VALUES = 5  # Of a memory.
+
+
 def _remembered(index: int) -> Any:
     """A property of `Memory`, which notes when it is looked at and when it is changed."""
 
     def look(memory: Memory) -> Any:
         if index not in memory.written:
-            memory.looked.add(index)
+            memory.looked[index - _VALUES] = None
         return memory.values[index]
 
     def write(memory: Memory, value: Any) -> None:
@@ -82,7 +85,7 @@ class Memory:
         cut_at: word and letter at which the next line is taken to end, or 0; a line such as "take all. look" leaves
             this behind where "all" means nothing.
         values: these, in this order.
-        looked: numbers of the values that mattered; see `World`.
+        looked: values that mattered, in order, counted from the last one (-1); see `World`, which may share this.
         written: numbers of the values that were changed.
     """
 
@@ -101,7 +104,7 @@ class Memory:
         cut_at: tuple[int, int] = (0, 0),
     ) -> None:
         self.values: list[Any] = [it, understood, blamed, listed_many, cut_at]
-        self.looked: set[int] = set()
+        self.looked: dict[int, None] = {}
         self.written: set[int] = set()
 
     @property
@@ -112,7 +115,8 @@ class Memory:
 
     def recall(self, kept: Kept) -> None:
         """Remember what was kept, and nothing else."""
-        self.looked |= self.written  # What was kept follows from what was there before.
+        for index in sorted(self.written):  # What was kept follows from what was there before.
+            self.looked[index - _VALUES] = None
         self.values = list(kept)
 
 

@@ -16,7 +16,7 @@ from textagent_gym.domains.textworld.inform.requirements import (
     SECOND_TOUCHED,
     TOUCHED,
 )
-from textagent_gym.domains.textworld.inform.templates import Listing, Name, Template
+from textagent_gym.domains.textworld.inform.templates import Condition, Listing, Name, Template
 from textagent_gym.domains.textworld.inform.world import FIXED, World, last_thing
 
 
@@ -154,11 +154,16 @@ class Turn:
     def _event(self, action: str, noun: int, second: int) -> str:
         """An action in the words of the compiled game's trace, in lower case."""
         words = [_EVENTS.get(action, action)]
-        for entity, before in ((noun, ""), (second, _SECOND_NOUN.get(action, ""))):
-            if entity >= FIRST_DIRECTION:
-                is_direction = self.fiction.kinds[entity] == "direction"
-                words += [before, self.fiction.names[entity] if is_direction else self.the(entity)]
-        return " ".join(word for word in words if word).lower()
+        if noun >= FIRST_DIRECTION:
+            words.append(self._name_in_event(noun))
+        if second >= FIRST_DIRECTION:
+            if action in _SECOND_NOUN:
+                words.append(_SECOND_NOUN[action])
+            words.append(self._name_in_event(second))
+        return " ".join(words).lower()
+
+    def _name_in_event(self, entity: int) -> str:
+        return self.fiction.names[entity] if entity < PLAYER else self.the(entity)
 
     def _run(self, action: str, noun: int, second: int, announced: int) -> bool:
         """Run the rules of an action; whether it succeeded."""
@@ -170,9 +175,10 @@ class Turn:
         before = self._rules.get(f"before {action}")
         if before is not None and not before(self, noun, second):
             return False
-        for entity, touched in ((noun, TOUCHED), (second, SECOND_TOUCHED)):
-            if action in touched and self.fiction.kinds[entity] == "direction":
-                return self.refuse("You must name something more substantial.")
+        if (FIRST_DIRECTION <= noun < PLAYER and action in TOUCHED) or (
+            FIRST_DIRECTION <= second < PLAYER and action in SECOND_TOUCHED
+        ):
+            return self.refuse("You must name something more substantial.")
         for entity, carried in ((noun, CARRIED), (second, SECOND_CARRIED)):
             if action in carried and entity >= FIRST_DIRECTION and self.world.holder[entity] != PLAYER:
                 return self.demand(entity)
@@ -216,7 +222,7 @@ class Turn:
 
     def listed(self, holder: int, *, articles: bool = True) -> str:
         """The things that are in or on something, in a row; or lie on the floor of a room."""
-        if self._outline is not None:
+        if self._outline is not None and naming.is_told_closely(self.fiction, holder, self.action):
             return self._outline.leave_blank(Blank(holder, articles))
         return naming.listed(self.world, holder, self.action, articles=articles)
 
@@ -252,7 +258,7 @@ class Turn:
                 printed.append(self._print_listing(node))
             else:
                 for condition, part in node.parts:
-                    if all(self._test(test, entity or described) for test, entity in condition):
+                    if self._hold(condition, described):
                         printed.append(self.print_template(part, described))
                         break
         return "".join(printed)
@@ -261,10 +267,17 @@ class Turn:
         verb = f"{self.is_or_are(self.world.count(listing.holder))} " if listing.verb else ""
         return verb + self.listed(listing.holder, articles=listing.articles)
 
-    def _test(self, test: str, entity: int) -> bool:
+    def _hold(self, condition: Condition, described: int) -> bool:
+        """Whether all tests of a condition hold."""
         world = self.world
-        if test in ("filled", "empty"):
-            return bool(world.count(entity)) == (test == "filled")
-        if test == "closed":
-            return not world.is_open(entity)
-        return world.is_open(entity) if test == "open" else world.is_locked(entity)
+        for test, tested in condition:
+            entity = tested or described
+            if test in ("filled", "empty"):
+                holds = bool(world.count(entity)) == (test == "filled")
+            elif test == "closed":
+                holds = not world.is_open(entity)
+            else:
+                holds = world.has(test, entity)
+            if not holds:
+                return False
+        return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from textagent_gym.domains.textworld.inform.parser import Command, Parser
 from textagent_gym.domains.textworld.inform.plain import read_plain
@@ -12,8 +12,7 @@ from textagent_gym.domains.textworld.inform.reading import Memory
 from textagent_gym.domains.textworld.inform.world import World
 
 
-@dataclass(frozen=True, slots=True)
-class Understanding:
+class Understanding(NamedTuple):
     """What was understood of a line; the attributes after `command` are those of `Parser`.
 
     Attributes:

@@ -39,7 +39,7 @@ class World:
         holder: place of each entity: what it is in, on or carried by; `NOWHERE` out of play.
         contents: things in, on or with each entity, in the order in which they are listed.
         places: the row of places.
-        looked: places whose values at the beginning of the turn mattered.
+        looked: places whose values at the beginning of the turn mattered, in the order in which they did.
         moves: things that were moved, and where to, in order.
         written: places that were given a value otherwise.
     """
@@ -47,7 +47,7 @@ class World:
     def __init__(self, fiction: Fiction, places: Sequence[Any]) -> None:
         self.fiction = fiction
         self.places = list(places)
-        self.looked: set[int] = set()
+        self.looked: dict[int, None] = {}
         self.moves: list[tuple[int, int]] = []
         self.written: set[int] = set()
         self._moved: set[int] = set()
@@ -59,7 +59,7 @@ class World:
     def look(self, place: int) -> Any:
         """The value in a place, which matters from now on if the turn has not written it itself."""
         if place not in self.written:
-            self.looked.add(place)
+            self.looked[place] = None
         return self.places[place]
 
     def write(self, place: int, value: Any) -> None:
@@ -105,6 +105,11 @@ class World:
     def has(self, state: str, entity: int) -> bool:
         """Whether a state such as "open", "edible" or "burned" holds of an entity."""
         return state in self.look(2 * self._size + entity)
+
+    def states(self, entity: int) -> frozenset[str]:
+        """All states that hold of an entity."""
+        value: frozenset[str] = self.look(2 * self._size + entity)
+        return value
 
     def cooking(self, entity: int) -> str:
         """How a food is cooked."""
@@ -217,25 +222,31 @@ class World:
 
 
 class _Holders:
+    __slots__ = ("_world",)
+
     def __init__(self, world: World) -> None:
         self._world = world
 
     def __getitem__(self, entity: int) -> int:
         world = self._world
         if entity not in world._moved:
-            world.looked.add(entity)
+            world.looked[entity] = None
         value: int = world.places[entity]
         return value
 
 
 class _Contents:
+    __slots__ = ("_world",)
+
     def __init__(self, world: World) -> None:
         self._world = world
 
     def __getitem__(self, holder: int) -> tuple[int, ...]:
         world = self._world
         place = world._size + holder
-        world.looked.add(place)  # Also where the turn has moved things: what it finds then depends on what was there.
+        world.looked[place] = (
+            None  # Also where the turn has moved things: what it finds then depends on what was there.
+        )
         things: tuple[int, ...] = world.places[place]
         return things
 
@@ -244,7 +255,7 @@ def move(fiction: Fiction, places: list[Any], entity: int, holder: int) -> None:
     """Put an entity somewhere, before everything else that is there; see `World.move`."""
     kinds = fiction.kinds
     size = len(kinds)
-    lies = entity != PLAYER and kinds[entity] not in FIXED
+    lies = entity != PLAYER and kinds[entity] not in FIXED  # The floor of a room holds nothing else.
     before = places[entity]
     places[entity] = holder
     if before != NOWHERE:
@@ -271,8 +282,15 @@ def last_thing(things: Sequence[int]) -> int:
 
 
 def _count(fiction: Fiction, holder: int, things: tuple[int, ...]) -> int:
-    number = len(lying(fiction, things) if fiction.kinds[holder] == "room" else things)
-    return min(number, 2)
+    if fiction.kinds[holder] != "room":
+        return min(len(things), 2)
+    number, kinds = 0, fiction.kinds
+    for thing in things:
+        if thing != PLAYER and kinds[thing] not in FIXED:
+            number += 1
+            if number == 2:
+                break
+    return number
 
 
 def beginning(fiction: Fiction) -> tuple[Any, ...]:
