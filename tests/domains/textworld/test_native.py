@@ -240,6 +240,24 @@ def test_turns_that_differ_in_what_they_list_alone_are_worked_out_once(games: Op
     assert worked_out.count("inventory") <= 3 * rooms < len(told_as)  # Nothing, one thing, or several, in each room.
 
 
+@pytest.mark.parametrize("places", [((1, 2), (1,)), ((1,), (1, 2)), ((1, 2), (1, 3))])
+def test_lines_that_look_elsewhere_because_of_facts_alone_are_told_apart(
+    games: OpenGame, monkeypatch: pytest.MonkeyPatch, places: tuple[tuple[int, ...], tuple[int, ...]]
+) -> None:
+    game = games(KINDS[1])
+    start = opening(game)[1]
+
+    def work_out_by_facts(game: StoredGame, situation: Situation, line: str) -> tuple[Answer, Grounds]:
+        answer = work_out(game, start, line)[0]
+        return answer._replace(actions=situation.facts), Grounds(places[situation.facts], 1)
+
+    monkeypatch.setattr(turns, "work_out", work_out_by_facts)
+    turns.forget()
+    for facts in (0, 1, 1, 0, 0, 1, 0):
+        assert turns.play(game, start._replace(facts=facts), "look")[0].actions == facts
+    turns.forget()
+
+
 @pytest.mark.parametrize("spec", KINDS, ids=lambda spec: spec.slug)
 def test_a_remembered_turn_is_the_one_that_would_be_worked_out(games: OpenGame, spec: Spec) -> None:
     game, rng = games(spec), random.Random(0)

@@ -70,11 +70,15 @@ class _Line:
         self.answers += 1
         look: Any = self.first
         for place, following in zip_longest(grounds.places, grounds.places[1:]):
-            assert look[0] == place
+            if type(look) is not tuple or look[0] != place:
+                break
             found, value = look[1], situation.places[place]
             look = found.get(value)
             if look is None:
                 look = found.setdefault(value, _End() if following is None else (following, {}))
+        if type(look) is not _End:  # Of several commands, facts decide which is the last: what was known is forgotten.
+            self.first = None
+            return answer
         if grounds.facts & ~look.facts:
             look.facts |= grounds.facts
             look.answers.clear()  # What was remembered with fewer facts.
