@@ -63,7 +63,7 @@ def test_it_learns_from_the_group(tiny: Path, tmp_path: Path) -> None:
     assert alone.abs().max() > 0
     # The other group teaches nothing, but its tokens count.
     share = sum(episode.sampled for episode in played[:3]) / sum(episode.sampled for episode in played)
-    torch.testing.assert_close(both, alone * share, rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(both, alone * share, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow
