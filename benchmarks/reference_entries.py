@@ -38,10 +38,10 @@ SUITES = (
     "textworld-sizes-v1",
     *("textcraft-minecraft-v1", "textcraft-agentgym-v1", "textcraft-agentgym-v2"),
     *("babyai-quick-v1", "babyai-core-v2", "babyai-state-size-v1", "babyai-solution-length-v2"),
-    "babyai-harder-v1",
-    *("scienceworld-quick-v1", "swe-quick-v1"),
+    *("babyai-harder-v1", "babyai-agentgym-v1", "babyai-agentgym-v2"),
+    *("scienceworld-quick-v1", "scienceworld-core-v1", "swe-quick-v1"),
 )
-"""Quick, core, axis and harder suites, and Minecraft's goals; what a small machine plays within minutes."""
+"""Suites that a small machine plays within minutes, and ScienceWorld's core, which takes three quarters of an hour."""
 TINY = {
     "babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8)),
     "textcraft-tiny-v2": (POLICIES / "textcraft", PolicySettings(max_action_tokens=24)),

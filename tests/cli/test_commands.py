@@ -62,6 +62,7 @@ def test_help_and_list_name_everything() -> None:
         "suites",
         "verify",
         "compare",
+        "aggregate",
         "leaderboard",
         "trajectories",
         "cache",
@@ -78,7 +79,7 @@ def test_help_names_the_option_that_prints_the_version() -> None:
     "command",
     [
         *("play", "eval", "suites", "compare", "demos", "export", "verify", "cache", "data", "swe"),
-        *("leaderboard", "trajectories"),
+        *("aggregate", "leaderboard", "trajectories"),
     ],
 )
 def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> None:

@@ -111,6 +111,11 @@ def renamed(header: dict[str, Any], episodes: list[Any]) -> None:
     header["agent"] = "oracle"
 
 
+def paid(episode: dict[str, Any]) -> None:
+    """An episode whose first action earned something else."""
+    episode["rewards"][0] += 0.25
+
+
 def lost_is_broken(header: dict[str, Any], episodes: list[Any]) -> None:
     """Failures that are said to have broken, and still to have been won."""
     for episode in episodes:
@@ -223,6 +228,22 @@ def test_an_honest_result_verifies(honest: Path, tmp_path: Path) -> None:
     write(conversations, read(conversations))
     summarize_again(same)
     assert check(same) == []  # The forgers below fail for what they changed, not for how they write.
+
+
+def test_a_sample_proves_nothing_of_the_whole(honest: Path, tmp_path: Path) -> None:
+    assert verify_result(honest).trust == ("replayed",)
+    sample = verify_result(honest, every=3)
+    assert (sample.mismatches, sample.trust) == ((), ())
+    for number in range(8):
+        folder = edited(honest, tmp_path / str(number), both(lambda episodes, at=number: paid(episodes[at])))
+        summarize_again(folder)
+        assert [each.episode for each in verify_result(folder).mismatches] == [number]
+        seen = {each.episode for each in verify_result(folder, every=3).mismatches}
+        assert seen == ({number} if number % 3 == 0 else set())
+    other = edited(honest, tmp_path / "seed", both(lambda episodes: episodes[1].update(seed=1)))
+    assert 1 in {each.episode for each in verify_result(other, every=3).mismatches}
+    with pytest.raises(InvalidOptionError, match="every must be at least 1, got 0"):
+        verify_result(honest, every=0)
 
 
 @pytest.mark.parametrize("name", [*EDITS, *UNCHECKED])

@@ -98,9 +98,11 @@ def test_a_success_is_never_shown_without_its_interval(site: Path) -> None:
 
 def test_numbers_are_those_of_the_result(site: Path, results: Path) -> None:
     result = load_result(results / SUITE.name / "admissible-random")
-    success = summarize(result.episodes).success
-    shown = f"{100 * success.mean:.1f}% <small>[{100 * success.low:.1f}, {100 * success.high:.1f}]</small>"
-    assert shown in (site / "index.html").read_text()
+    summary = summarize(result.episodes)
+    success, turns = summary.success, summary.turns
+    page = (site / "index.html").read_text()
+    assert f"{100 * success.mean:.1f}% <small>[{100 * success.low:.1f}, {100 * success.high:.1f}]</small>" in page
+    assert f"{turns.mean:.1f} <small>[{turns.low:.1f}, {turns.high:.1f}]</small>" in page
 
 
 def test_no_mean_of_a_result_is_shown_without_its_interval(site: Path, results: Path) -> None:

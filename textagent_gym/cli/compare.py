@@ -38,8 +38,8 @@ class Compare:
 
         from textagent_gym.evaluation import compare, summarize
 
-        one, (name, first) = _read(self.first)
-        other, (other_name, second) = _read(self.second)
+        one, (name, first) = read_parts(self.first)
+        other, (other_name, second) = read_parts(self.second)
         if one != other:
             raise InvalidOptionError(f"{self.first} is of {one}, and {self.second} of {other}: nothing to compare")
         table = Table(
@@ -78,7 +78,7 @@ class Compare:
         return 0
 
 
-def _read(path: Path) -> tuple[str, tuple[str, Mapping[str, Sequence[EpisodeRecord]]]]:
+def read_parts(path: Path) -> tuple[str, tuple[str, Mapping[str, Sequence[EpisodeRecord]]]]:
     """What a result is of; the agent's name, and the episodes of each part."""
     from textagent_gym.evaluation import load, load_result
 

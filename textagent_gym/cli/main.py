@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 
 import tyro
 
+from textagent_gym.cli.aggregate import Aggregate
 from textagent_gym.cli.cache import Cache
 from textagent_gym.cli.certify import Certify
 from textagent_gym.cli.challenge import ChallengeSteps
@@ -45,6 +46,7 @@ Command = (
     | Annotated[Suites, subcommand("suites", Suites)]
     | Annotated[Verify, subcommand("verify", Verify)]
     | Annotated[Compare, subcommand("compare", Compare)]
+    | Annotated[Aggregate, subcommand("aggregate", Aggregate)]
     | Annotated[Leaderboard, subcommand("leaderboard", Leaderboard)]
     | Annotated[Trajectories, subcommand("trajectories", Trajectories)]
     | Annotated[Export, subcommand("export", Export)]

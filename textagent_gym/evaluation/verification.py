@@ -66,7 +66,8 @@ class Verification:
         result: the result, as far as it is what its files say.
         mismatches: everything that is not as it should be; none if the result is right.
         notes: sentences about what a reader should know, such as other versions of packages.
-        trust: levels of trust that have been proven (see `trust`); none if something is not as it should be.
+        trust: levels of trust that have been proven (see `trust`); none if something is not as it should be, or not
+            every episode was played.
         flags: sentences about what looks as if somebody else had played (see `copies`).
         exact: whether everything that the agent read was compared: no world of the suite says that it may differ.
     """
@@ -110,6 +111,7 @@ def verify_result(
     model: Path | None = None,
     challenge: Path | None = None,
     workers: int = 1,
+    every: int = 1,
 ) -> Verification:
     """Play a result again and compare everything that can be compared.
 
@@ -120,6 +122,8 @@ def verify_result(
             caller's own: nothing in a result names it.
         challenge: file of the challenge that the result is said to answer.
         workers: number of processes that play; see `replay`.
+        every: distance between the episodes of a part that are played; see `replay`. Digests, settings and numbers are
+            always checked.
 
     Raises:
         InvalidOptionError: the folder holds no complete result of a suite that exists here, or anything else; or there
@@ -149,7 +153,13 @@ def verify_result(
             assert env.spec is not None
             exact = exact and not env.spec.nondeterministic
             differences += replay(
-                asked, show, spec=env.spec, conversations=conversations, recompute=recompute, workers=workers
+                asked,
+                show,
+                spec=env.spec,
+                conversations=conversations,
+                recompute=recompute,
+                workers=workers,
+                every=every,
             )
             if not differences and result.agent not in CHECKED_AGENTS:
                 flags += [f"Part {part.name}: {copy}." for copy in find_copies(asked, env.spec)]
@@ -169,7 +179,7 @@ def verify_result(
         # What a policy was told decides what it says: where that cannot be compared, nothing is proven.
         RECOMPUTED: model is not None and exact and not any(episode.broken for episode in result.episodes),
     }
-    trust = tuple(level for level, right in proven.items() if right and not mismatches)
+    trust = tuple(level for level, right in proven.items() if right and not mismatches and every == 1)
     notes += [f"It can prove more: {how}." for how in _unproven(result, model, challenge)]
     return Verification(
         result=result, mismatches=tuple(mismatches), notes=tuple(notes), trust=trust, flags=tuple(flags), exact=exact

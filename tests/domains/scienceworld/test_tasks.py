@@ -14,6 +14,7 @@ from textagent_gym.domains.scienceworld import ScienceWorldOptions, ScienceWorld
 from textagent_gym.domains.scienceworld.gold import GoldPath, compute, gold_path
 from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
 from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError
+from textagent_gym.evaluation import suite_of
 from textagent_gym.registration import SCIENCEWORLD
 
 
@@ -121,6 +122,13 @@ def test_recorded_paths_are_of_tasks_that_exist_and_bound_their_length() -> None
         assert variation < sum(TASKS[name])
         assert 0 < len(path.actions) <= 200
         assert path.objects > 100
+
+
+def test_the_core_suite_needs_no_path_that_is_computed() -> None:
+    (part,) = suite_of("scienceworld-core-v1").parts
+    source = ScienceWorldTasks(ScienceWorldOptions(variations=part.kwargs["variations"]))
+    worlds = {source.world(source.task("test", index)) for index in range(part.tasks)}
+    assert worlds - gold._recorded().keys() == gold._of_suites().keys()
 
 
 def test_a_path_is_recorded_for_one_task_of_each_sort_in_each_split() -> None:
