@@ -52,7 +52,7 @@ class ReducedGame:
     Attributes:
         actions: actions that can matter.
         mask: facts that can matter; `state & mask` is the projection of a state.
-        goals: of each required quest, the bit that says that it is completed, and the facts that complete it.
+        goals: bit of each required quest that says that it is completed, with the facts that complete it.
         adders: actions by the facts that they add.
     """
 
@@ -107,9 +107,9 @@ class ReducedGame:
             budget: number of states that each of the two searches may expand: first for a shortest way, then for any.
         """
         landmarks = self._landmarks(start)
-        found = self._astar(start, budget, 1, landmarks)
-        if found[2]:
-            return found
+        shortest = self._astar(start, budget, 1, landmarks)
+        if shortest[2]:
+            return shortest
         path, left, finished = self._astar(start, budget, _CLOSE_ENOUGH, landmarks)
         return path, left, finished and path is None
 

@@ -55,8 +55,8 @@ class _Line:
         """The answer in a situation, if it is known."""
         look: Any = self.first
         while type(look) is tuple:
-            place, found = look
-            look = found.get(places[place])
+            place, after = look
+            look = after.get(places[place])
         if look is None:
             return None
         answer: Answer | None = look.answers.get(facts & look.facts)
@@ -72,10 +72,10 @@ class _Line:
         for place, following in zip_longest(grounds.places, grounds.places[1:]):
             if type(look) is not tuple or look[0] != place:
                 break
-            found, value = look[1], situation.places[place]
-            look = found.get(value)
+            after, value = look[1], situation.places[place]
+            look = after.get(value)
             if look is None:
-                look = found.setdefault(value, _End() if following is None else (following, {}))
+                look = after.setdefault(value, _End() if following is None else (following, {}))
         if type(look) is not _End:  # Of several commands, facts decide which is the last: what was known is forgotten.
             self.first = None
             return answer
