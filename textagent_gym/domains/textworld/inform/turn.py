@@ -31,21 +31,22 @@ class Outline:
     """What the text of a turn leaves open, so that it is the same whichever things lie where they are listed.
 
     Attributes:
-        blanks: lists that are left out, each of which has a letter in the text.
+        blanks: lists that are left out, by the letters that stand for them in the text.
         last_in: room whose last thing is what "it" stands for after the turn; or 0.
     """
 
-    FIRST_LETTER = 0xF0000
-    """The letters from here on stand in a text for its blanks; nothing else is written with them."""
+    FIRST_LETTER = 0xE000
+    """The letters from here on, which are nobody's, stand in a text for its blanks."""
 
     def __init__(self) -> None:
-        self.blanks: list[Blank] = []
+        self.blanks: dict[str, Blank] = {}
         self.last_in = 0
 
     def leave_blank(self, blank: Blank) -> str:
         """The letter that stands for a list."""
-        self.blanks.append(blank)
-        return chr(self.FIRST_LETTER + len(self.blanks) - 1)
+        letter = chr(self.FIRST_LETTER + len(self.blanks))
+        self.blanks[letter] = blank
+        return letter
 
 
 Rule = Callable[["Turn", int, int], bool]
