@@ -144,7 +144,7 @@ class Turn:
             self.page.say(missing if action == "going" else "You must supply a noun.")
             return None
         if action == "removing" and second == 0:
-            holder = self.world.holder[noun]
+            holder = self.world.holder(noun)
             if self.fiction.kinds[holder] in ("supporter", "container"):
                 return noun, holder
             self.try_action("taking", noun)
@@ -181,7 +181,7 @@ class Turn:
         ):
             return self.refuse("You must name something more substantial.")
         for entity, carried in ((noun, CARRIED), (second, SECOND_CARRIED)):
-            if action in carried and entity >= FIRST_DIRECTION and self.world.holder[entity] != PLAYER:
+            if action in carried and entity >= FIRST_DIRECTION and self.world.holder(entity) != PLAYER:
                 return self.demand(entity)
         return self._rules[action](self, noun, second)
 
@@ -232,7 +232,7 @@ class Turn:
         if self._outline is not None:
             self._outline.last_in = self.world.room
             return
-        last = last_thing(self.world.contents[self.world.room])
+        last = last_thing(self.world.contents(self.world.room))
         if last:
             self.memory.it = last
 
