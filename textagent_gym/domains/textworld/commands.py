@@ -93,8 +93,9 @@ def listed_commands(logic: GameLogic, state: int) -> tuple[str, ...]:
 
 
 def forget() -> None:
-    """Forget which commands are admissible where."""
+    """Forget which commands are admissible where, and what goes to a game for a line."""
     _choices.cache_clear()
+    _playable.cache_clear()
 
 
 @lru_cache(maxsize=_REMEMBERED)
