@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-_TABLES = 1_024  # Tables of landmarks of a game that are kept, and parts of one, of about a KB each.
+_TABLES = 256  # Tables of landmarks of a game that are kept, and origins of a fact, of about a KB each.
 _COUNTS = 4_096  # Counts that are kept of each table.
 _UNKNOWN = -1
 
@@ -48,10 +48,7 @@ class LandmarkFinder:
 
     def __init__(self, goals: Sequence[Goal], effects: Sequence[Effect]) -> None:
         self._goals = goals
-        self._won_facts = 0
-        for _, wins in goals:
-            for win in wins:
-                self._won_facts |= win
+        self._won_facts = union(win for _, wins in goals for win in wins)
         self._reach = _Reach(effects)
         self._adders: dict[int, _Adders] = {}
         for effect in effects:
@@ -101,11 +98,7 @@ class Landmarks:
         self._goals = goals
         self._impossible = impossible
         self._origins = origins
-        self._watched = impossible
-        for fact in origins:
-            self._watched |= fact
-        for completed, _ in goals:
-            self._watched |= completed
+        self._watched = impossible | union(origins) | union(completed for completed, _ in goals)
         self._counts: dict[int, int | None] = {}
 
     def remaining(self, state: int) -> int | None:
