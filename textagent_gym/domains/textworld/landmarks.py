@@ -91,7 +91,7 @@ class Landmarks:
     Args:
         goals: required quests.
         impossible: facts of the goals that can never become true.
-        origins: how facts of the goals, and landmarks, can become true.
+        origins: origins of the facts of the goals, and of the landmarks.
     """
 
     def __init__(self, goals: Sequence[Goal], impossible: int, origins: dict[int, _Origin]) -> None:
