@@ -75,7 +75,8 @@ class StepInfo(TypedDict):
     state_key: NotRequired[str]
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Outcome:
     """What a world answers to one action.
 
     Attributes:

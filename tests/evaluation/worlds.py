@@ -6,7 +6,7 @@ import itertools
 import os
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -179,7 +179,7 @@ class Sticky(SpellingEnv):
     def _act(self, action: str) -> Outcome:
         outcome = super()._act(action)
         self._wrong += not outcome.valid
-        return outcome._replace(observation=f"{outcome.observation} {self._wrong} mistakes so far.")
+        return replace(outcome, observation=f"{outcome.observation} {self._wrong} mistakes so far.")
 
     def _snapshot(self) -> object:
         return self._spelt, self._wrong
