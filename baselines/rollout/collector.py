@@ -142,6 +142,8 @@ class _Slot:
     position: int | None = None  # Of the episode among the requests; None while the slot is idle.
     late: bool = False  # A batch has waited for it in vain, and since then no answer came within the patience.
     overdue: bool = False  # The answer is no longer wanted: the episode is played elsewhere.
+    begun: float = 0.0  # When its latest episode was asked for.
+    seconds: float = 0.0  # Length of its latest episode that ended; halved for each run in which it was left idle.
     completion: Completion | None = None  # What was sent; None after a reset.
     observation: str = ""
     instructions: str = ""  # Those that the first observation does not hold.
@@ -161,7 +163,8 @@ class Collector:
         generator: back end that samples the actions; closed with the collector.
         chat: format that turns observations into token ids.
         patience: seconds for which a batch waits for slower environments after the first has answered; one that has
-            not answered by then is not waited for until it is quicker again. `inf` waits for all of them.
+            not answered by then is not waited for until it is quicker again, and begins no episode that the others, as
+            quick as they were, have played sooner. `inf` waits for all of them.
         answer_seconds: seconds after which an environment that has not answered counts as broken, in a pool that can
             interrupt its environments.
 
@@ -190,6 +193,7 @@ class Collector:
         self._answer_seconds = answer_seconds
         self._slots = [_Slot(number) for number in range(min(pool.num_envs, generator.slots))]
         self._asked: dict[int, float] = {}  # When the slots whose answers are awaited were asked; the first is first.
+        self._rate = 0.0  # Episodes per second, when the latest one of a slot that is not late ended.
 
     def collect(
         self, requests: Iterable[EpisodeRequest], progress: Callable[[Trajectory], None] | None = None
@@ -204,7 +208,7 @@ class Collector:
             WorldBrokenError: no environment answers any more.
         """
         everything = list(requests)
-        run = _Run(everything, deque(range(len(everything))), progress)
+        run = _Run(everything, deque(range(len(everything))), progress, time.monotonic())
         while len(run.done) + len(run.broken) < len(everything):
             ready = self._gather(run)
             prompts = [_prompt(slot, run.request(slot)) for slot in ready]
@@ -212,6 +216,9 @@ class Collector:
                 slot.completion = completion
                 self._asked[slot.number] = time.monotonic()
                 self._pool.send(slot.number, self._chat.text(list(completion.ids)))
+        for slot in self._slots:
+            if slot.begun < run.started:  # So that it is tried again in some later run.
+                slot.seconds /= 2
         return Collection(
             [run.done[position] for position in sorted(run.done)],
             [BrokenEpisode(everything[position], run.broken[position]) for position in sorted(run.broken)],
@@ -275,14 +282,19 @@ class Collector:
         for slot in self._slots:
             if not run.waiting:
                 return
-            if slot.position is None and not slot.overdue:
+            if slot.position is None and not slot.overdue and not self._would_be_last(slot, len(run.waiting)):
                 slot.position = run.waiting.popleft()
                 slot.completion, slot.turns, slot.moment = None, [], None
-                self._asked[slot.number] = time.monotonic()
+                slot.begun = self._asked[slot.number] = time.monotonic()
                 request = run.request(slot)
                 self._pool.reset(slot.number, seed=request.seed, options=request.options)
         if run.waiting and all(slot.overdue for slot in self._slots):
             raise WorldBrokenError(f"none of {len(self._slots)} environments answers within {self._answer_seconds} s")
+
+    def _would_be_last(self, slot: _Slot, waiting: int) -> bool:
+        """Whether all would wait at the end for an episode of a slow slot, because others play what is left sooner."""
+        others = any(not other.late and not other.overdue for other in self._slots)
+        return slot.late and others and slot.seconds * self._rate > waiting
 
     def _receive(self, deadline: float) -> tuple[_Slot, Received | str]:
         """The next answer of any environment; a text says why it broke."""
@@ -351,6 +363,10 @@ class Collector:
         assert slot.position is not None
         run.done[slot.position] = ended
         slot.position = None
+        now = time.monotonic()
+        slot.seconds = now - slot.begun
+        if not slot.late:
+            self._rate = len(run.done) / max(now - run.started, 1e-9)
         if run.progress is not None:
             run.progress(ended)
         return False
@@ -427,6 +443,7 @@ class _Run:
     requests: list[EpisodeRequest]
     waiting: deque[int]
     progress: Callable[[Trajectory], None] | None
+    started: float
     done: dict[int, Trajectory] = field(default_factory=dict)
     broken: dict[int, str] = field(default_factory=dict)
     breaks: list[BrokenEpisode] = field(default_factory=list)

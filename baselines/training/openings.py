@@ -18,7 +18,6 @@ from itertools import chain
 from typing import Any, cast
 
 import torch
-from accelerate.utils import extract_model_from_parallel
 from torch.nn.functional import pad
 from transformers import DynamicCache, DynamicLayer
 
@@ -54,7 +53,7 @@ def read_openings(model: Any, rows: Sequence[Row], tokens: int, device: torch.de
     """Read the openings that several rows begin with; none where a layer does not keep all keys and values.
 
     Args:
-        model: causal language model, or a wrapper around it for several processes.
+        model: causal language model.
         rows: rows of one update.
         tokens: number of tokens that go through the model at once.
         device: device that holds the model.
@@ -79,7 +78,7 @@ class Openings:
     """Keys and values of some openings.
 
     Args:
-        model: causal language model, or a wrapper around it for several processes.
+        model: causal language model.
         openings: the openings to read; may be none.
         device: device that holds the model.
 
@@ -149,7 +148,6 @@ def _joined(packs: Sequence[list[_KeysValues]], width: int) -> list[_KeysValues]
 
 def _keeps_all(model: Any) -> bool:
     """Whether every layer of the model keeps the keys and values of all tokens."""
-    model = extract_model_from_parallel(model)
     if getattr(model, "is_gradient_checkpointing", False):
         return False
     layers = DynamicCache(config=model.config).layers

@@ -10,6 +10,7 @@ weights are not divided it is the policy itself.
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any
 
 import torch
@@ -24,13 +25,28 @@ from baselines.training import zero
 from textagent_gym.errors import InvalidOptionError
 
 
+def joins_on_cpus() -> bool:
+    """Whether accelerate must be told to join processes on CPUs, which it does of itself on GPUs only.
+
+    Without GPUs it joins none that divide weights or moments.
+    """
+    divided = zero.is_launched() or os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
+    return not divided and not torch.accelerator.is_available()
+
+
 def check_distribution(accelerator: Accelerator, config: TrainerConfig, method: Method) -> None:
     """Refuse what cannot be learned by processes of this kind.
 
     Raises:
-        InvalidOptionError: the processes are of an unknown kind or those of FSDP1, or something is divided that must
-            not be.
+        InvalidOptionError: the processes were started together and are not joined; they are of an unknown kind or those
+            of FSDP1; or something is divided that must not be.
     """
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    if started > 1 and accelerator.num_processes == 1:
+        raise InvalidOptionError(
+            f"{started} processes were started that accelerate has not joined: each would be a run of its own. On CPUs "
+            "it joins those of DDP only (accelerate launch --config_file baselines/accelerate/ddp.yaml)"
+        )
     kind = accelerator.distributed_type
     fsdp1 = kind == DistributedType.FSDP and not accelerator.is_fsdp2
     if kind not in (DistributedType.NO, DistributedType.FSDP, DistributedType.DEEPSPEED, *_WHOLE) or fsdp1:

@@ -80,6 +80,7 @@ from baselines.training.sharding import (
     check_distribution,
     divides,
     gather_weights,
+    joins_on_cpus,
     load_whole_state,
     make_whole_copy,
     whole_state,
@@ -277,6 +278,7 @@ class _Run:
         self.folder = config.out
         check_trackers(config.trackers)
         self.accelerator = Accelerator(
+            cpu=joins_on_cpus(),
             # Of DeepSpeed it would ask for weights in bfloat16; its engine is told what to multiply in.
             mixed_precision="no" if zero.is_launched() else _MIXED[config.precision],
             log_with=list(config.trackers) or None,

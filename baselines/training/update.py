@@ -243,8 +243,9 @@ def _step(lesson: _Lesson, read: Counts, counted: Counts) -> dict[str, float]:
     # A critic reads the rows of the same microbatches as a whole, and divided weights are gathered by all processes in
     # each pass, of which some processes would have one more.
     sharing = [] if learner.critic is not None or divides(accelerator) else my_rows
-    with torch.set_grad_enabled(not lesson.only_critic), accelerator.no_sync(learner.policy):
-        openings = read_openings(learner.policy, sharing, config.microbatch, accelerator.device)
+    with torch.set_grad_enabled(not lesson.only_critic):
+        # By the actor: the policy's wrapper for several processes waits in each pass for others, who may share nothing.
+        openings = read_openings(learner.actor, sharing, config.microbatch, accelerator.device)
     unread = [len(row.ids) - openings.length(row) for row in my_rows]
     microbatches = pack(unread, config.microbatch - openings.columns)
     columns = sum(len(places) * max(unread[place] for place in places) for places in microbatches)

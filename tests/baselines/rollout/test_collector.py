@@ -124,6 +124,30 @@ def test_batches_do_not_wait_again_for_an_environment_that_was_late() -> None:
     assert seconds < 0.5 * batches * patience
 
 
+def test_nobody_waits_at_the_end_for_a_slow_environment_until_it_is_tried_again() -> None:
+    begun: Counter[str] = Counter()
+
+    def slow(task: int, turn: int) -> None:
+        name = threading.current_thread().name
+        begun[name] += turn == 0
+        if turn and name == slow_one:
+            time.sleep(1.0)
+
+    slow_one = ""
+    runner = collector(lambda: World(slow), 3, "thread", patience=0.01)
+    runner.collect(requests(3))
+    slow_one = begun.most_common()[-1][0]
+    for _ in range(2):
+        runner.collect(requests(9))
+    assert begun[slow_one] == 2  # One quick episode, and the one by which it was known.
+    runs = 0
+    while begun[slow_one] == 2 and runs < 100:
+        runs += 1
+        assert tasks(runner.collect(requests(9))) == [str(i) for i in range(9)]
+    runner.close()
+    assert runs < 100
+
+
 def test_infinite_patience_composes_equal_batches() -> None:
     others_done = threading.Barrier(3)
 

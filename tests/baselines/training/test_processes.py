@@ -17,7 +17,7 @@ from baselines.policy.models import load_policy
 from tests.baselines.runs import curve
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
-
+DDP = Path(__file__).parents[3] / "baselines" / "accelerate" / "ddp.yaml"
 
 DEEPSPEED = Path(sys.prefix) / "deepspeed"  # `make slow` installs it there; beside torch it would slow every import.
 DIVIDED = ["fsdp_zero2", "fsdp_zero3", "deepspeed_zero1", "deepspeed_zero2", "deepspeed_zero3"]
@@ -26,10 +26,9 @@ DIVIDED = ["fsdp_zero2", "fsdp_zero3", "deepspeed_zero1", "deepspeed_zero2", "de
 def play(policy: Path, folder: Path, processes: int, *file: str) -> Path:
     launch = [sys.executable]
     if processes == 2:
-        # Only an address of this machine: nobody outside is waited for.
-        launch += ["-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
-        launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0"]
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+        launch += ["-m", "accelerate.commands.launch", "--config_file", str(DDP), "--num_processes", "2"]
+        launch += ["--main_process_ip", "127.0.0.1", "--main_process_port", "0"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     if "deepspeed" in "".join(file):
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(DEEPSPEED), os.environ.get("PYTHONPATH"))))
     subprocess.run([*launch, str(SCRIPT), str(policy), str(folder), *file], check=True, env=environment, timeout=500)
@@ -58,12 +57,12 @@ def divided(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("aggregation", ["token", "sequence"])
+@pytest.mark.parametrize("case", ["token", "sequence", "openings"])
 def test_a_process_without_any_advantage_ends_with_the_weights_of_the_others(
-    outcomes: dict[int, Path], talker: Path, aggregation: str
+    outcomes: dict[int, Path], talker: Path, case: str
 ) -> None:
-    alone = torch.load(outcomes[1] / f"{aggregation}-0.pt")
-    both = [torch.load(outcomes[2] / f"{aggregation}-{process}.pt") for process in (0, 1)]
+    alone = torch.load(outcomes[1] / f"{case}-0.pt")
+    both = [torch.load(outcomes[2] / f"{case}-{process}.pt") for process in (0, 1)]
     before = load_policy(str(talker))[0].state_dict()
     assert any(not torch.equal(before[name], value) for name, value in alone["weights"].items())
     for name, value in alone["weights"].items():

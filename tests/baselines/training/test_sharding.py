@@ -22,7 +22,7 @@ FILES = sorted((Path(__file__).parents[3] / "baselines" / "accelerate").glob("*.
 def test_accelerate_reads_every_file_as_it_is_meant(file: Path) -> None:
     config = load_config_from_file(str(file))
     assert isinstance(config, ClusterConfig)
-    whole = {"one_gpu": "NO", "cpu": "MULTI_CPU", "ddp": "MULTI_GPU"}
+    whole = {"one_gpu": "NO", "ddp": "MULTI_GPU"}
     expected = whole.get(file.stem, "DEEPSPEED" if "deepspeed" in file.stem else "FSDP")
     assert config.distributed_type == DistributedType(expected)
     arguments = ["--config_file", str(file), "--num_processes", "2", "-m", "baselines.grpo"]
@@ -39,7 +39,6 @@ def test_accelerate_reads_every_file_as_it_is_meant(file: Path) -> None:
 
 def test_there_is_a_file_for_each_size() -> None:
     assert [file.stem for file in FILES] == [
-        "cpu",
         "ddp",
         "deepspeed_zero1",
         "deepspeed_zero2",

@@ -36,14 +36,20 @@ if "lights/Lights-v0" not in gymnasium.registry:
     lights.register()
 
 
-def trajectories(aggregation: str) -> list[Trajectory]:
-    """Ten episodes, of which the last five (the second process's) earn the same, so that they have no advantage."""
+def trajectories(case: str) -> list[Trajectory]:
+    """Ten episodes, of which the last five (the second process's) earn the same, so that they have no advantage.
+
+    In the case "openings" the others begin with one prompt, so that one process alone has an opening to read.
+    """
     random = np.random.default_rng(0)
+    opening = tuple(int(i) for i in random.integers(5, 200, size=12))
     played = []
     for number in range(10):
         turns = []
         for turn in range(1 + number % 3):
             prompt, action = (tuple(int(i) for i in random.integers(5, 200, size=3 + number)) for _ in range(2))
+            if case == "openings" and turn == 0:
+                prompt = opening
             log_probs = tuple(float(x) for x in -5 - random.random(len(action)))
             reward = float(random.random()) if number < 5 else 0.0
             fresh = turn > 0 and number < 4  # The first process has more rows than the second one.
@@ -54,11 +60,11 @@ def trajectories(aggregation: str) -> list[Trajectory]:
 
 def update(basis: grpo.Config) -> None:
     """Write the weights of each process after one update."""
-    for aggregation in ("token", "sequence"):
-        config = replace(basis, out=basis.out.parent / aggregation, aggregation=aggregation, kl=0.0, scale=False)
+    for case, aggregation in (("token", "token"), ("sequence", "sequence"), ("openings", "token")):
+        config = replace(basis, out=basis.out.parent / case, aggregation=aggregation, kl=0.0, scale=False)
         method = grpo.method(config)
         run = trainer._Run(config, method)
-        everything = trajectories(aggregation)
+        everything = trajectories(case)
         processes, process = run.accelerator.num_processes, run.accelerator.process_index
         mine = everything[process * 10 // processes : (process + 1) * 10 // processes]
         metrics = trainer.update(run.learner, method, config, mine, seed=0)
@@ -68,7 +74,7 @@ def update(basis: grpo.Config) -> None:
         )
         torch.save(
             {"metrics": metrics, "weights": weights, "divided": divided},
-            basis.out.parent / f"{aggregation}-{process}.pt",
+            basis.out.parent / f"{case}-{process}.pt",
         )
 
 

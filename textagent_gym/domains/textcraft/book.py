@@ -131,6 +131,9 @@ class Game:
         items: gettable and craftable items in scope: those that the recipes shown name.
         solution: what a shortest plan is like, where that is known from how the game was made.
 
+    Attributes:
+        introduction: the first observation, in upstream's words.
+
     Every recipe that holds is shown, one per item, without tags: recipes are read from their lines once somebody asks
     for them. For other games, see `of`.
 
@@ -146,6 +149,7 @@ class Game:
         self.commands = commands
         self.items = items
         self.solution = solution
+        self.introduction = "Crafting commands:\n" + "\n".join(commands) + f"\n\nGoal: craft {goal}."
 
     @classmethod
     def of(cls, book: RecipeBook, goal: str, shown: tuple[Recipe, ...]) -> Self:
@@ -167,12 +171,6 @@ class Game:
         """Recipes that hold, also those that are not shown."""
         recipes = {recipe.output: (recipe,) for recipe in self.shown}
         return RecipeBook(recipes, self.items - recipes.keys(), {}, {})
-
-    @cached_property
-    def introduction(self) -> str:
-        """The first observation, in upstream's words."""
-        lines = "\n".join(self.commands)
-        return f"Crafting commands:\n{lines}\n\nGoal: craft {self.goal}."
 
     @cached_property
     def amounts(self) -> tuple[tuple[str, int], ...]:

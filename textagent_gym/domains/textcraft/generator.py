@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from hashlib import shake_256
-from itertools import chain, count
+from itertools import chain, count, repeat
 from math import ceil
-from struct import unpack
+from struct import Struct
 
 from textagent_gym.domains.textcraft.book import Game, Solution
 from textagent_gym.domains.textcraft.words import NAMES
@@ -34,6 +34,7 @@ LONGEST = 200
 
 WORDS = 2**32
 """Number of different words that are drawn: a chance of 1."""
+_WORDS_OF_BLOCK = Struct("<64I")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +62,11 @@ class GraphSpec(Options):
     shared: float = knob(
         0.3, "chance that an ingredient is one that another recipe consumes too", low=0.0, high=1.0, short="s"
     )
+
+    @cached_property
+    def dice(self) -> tuple[tuple[int, int], ...]:
+        """Least number, and how many there are, of ingredients, units and yields: `least + (word() * sides >> 32)`."""
+        return tuple([(low, high + 1 - low) for low, high in (self.branching, self.counts, self.yields)])
 
 
 def generate(spec: GraphSpec, split: str, index: int) -> Game:
@@ -124,8 +130,11 @@ class _Draws:
     """
 
     def __init__(self, seed: str) -> None:
-        blocks = (unpack("<64I", shake_256(f"{seed}/{number}".encode()).digest(256)) for number in count())
-        self.word: Callable[[], int] = chain.from_iterable(blocks).__next__
+        self.word: Callable[[], int] = chain.from_iterable(map(_block, repeat(seed), count())).__next__
+
+
+def _block(seed: str, number: int) -> tuple[int, ...]:
+    return _WORDS_OF_BLOCK.unpack(shake_256(f"{seed}/{number}".encode()).digest(256))
 
 
 class _Graph:
@@ -152,24 +161,23 @@ class _Graph:
         self.yields: dict[int, int] = {}
         self.feasible_items: set[int] = set()
         self._word = draws.word
-        self._branching, self._units, self._yields = map(_die, (spec.branching, spec.counts, spec.yields))
 
     def grow(self) -> bool:
         """Draw all that the goal needs; false where that takes more recipes than are asked for."""
-        spec, word, levels = self.spec, self._word, self.levels
-        least, sides = self._branching
+        spec, word, levels, needs = self.spec, self._word, self.levels, self.needs
+        (low, sides), (few, amounts), (little, numbers) = spec.dice
         crafted = word()  # Share of the ingredients that are crafted where they need not be.
         shared = ceil(spec.shared * WORDS)
         most = min(spec.recipes, (spec.solution_length or LONGEST) - 1)  # Each takes an action, and a get.
         at_level: list[list[int]] = [[] for _ in range(spec.depth)]
         waiting = [0]
         while waiting:
-            if len(self.needs) + len(waiting) > most:
+            if len(needs) + len(waiting) > most:
                 return False
             item = waiting.pop()
             level = highest = levels[item] - 1  # That of the first ingredient.
             chosen: list[int] = []
-            for number in range(least + (word() * sides >> 32)):
+            for number in range(low + (word() * sides >> 32)):
                 if number:
                     level = 0 if word() >= crafted else word() * (highest + 1) >> 32
                 known = at_level[level]
@@ -184,7 +192,8 @@ class _Graph:
                     chosen.append(new)
                     if level:
                         waiting.append(new)
-            self._add_recipe(item, chosen)
+            needs[item] = [(each, few + (word() * amounts >> 32)) for each in chosen]
+            self.yields[item] = little + (word() * numbers >> 32)
         return True
 
     def solve(self) -> None:
@@ -202,9 +211,9 @@ class _Graph:
 
     def distract(self) -> bool:
         """Draw the recipes that lead nowhere; false where the items cannot be as many as are asked for."""
-        spec, word, levels = self.spec, self._word, self.levels
-        low, sides = self._branching
-        branching = [low + (word() * sides >> 32) for _ in range(spec.recipes - len(self.needs))]
+        spec, word, levels, needs = self.spec, self._word, self.levels, self.needs
+        (low, sides), (few, amounts), (little, numbers) = spec.dice
+        branching = [low + (word() * sides >> 32) for _ in range(spec.recipes - len(needs))]
         slots = sum(branching)
         size = len(levels)
         if spec.items is None:
@@ -234,7 +243,8 @@ class _Graph:
                     return False
                 chosen.append(item)
                 slots -= 1
-            self._add_recipe(size, chosen)
+            needs[size] = [(each, few + (word() * amounts >> 32)) for each in chosen]
+            self.yields[size] = little + (word() * numbers >> 32)
             size += 1
             levels.append(1)
         return True
@@ -253,22 +263,8 @@ class _Graph:
         names = [NAMES[place] for place in places]
         lines = []
         for item in sorted(needs, key=lambda _: word()):
-            line = f"craft {yields[item]} {names[item]} using"
-            for each, units in needs[item]:
-                line += f" {units} {names[each]},"
-            lines.append(line[:-1])
+            consumed = ", ".join([f"{units} {names[each]}" for each, units in needs[item]])
+            lines.append(f"craft {yields[item]} {names[item]} using {consumed}")
         crafted = frozenset([names[item] for item in self.needed])
         solution = Solution(self.length, self.crafts, self.spec.depth, crafted)
         return Game(names[0], tuple(lines), frozenset(names), solution)
-
-    def _add_recipe(self, item: int, ingredients: list[int]) -> None:
-        word = self._word
-        low, sides = self._units
-        self.needs[item] = [(each, low + (word() * sides >> 32)) for each in ingredients]
-        low, sides = self._yields
-        self.yields[item] = low + (word() * sides >> 32)
-
-
-def _die(bounds: tuple[int, int]) -> tuple[int, int]:
-    """The least number of a range, both ends included, and how many there are: `least + (word() * sides >> 32)`."""
-    return bounds[0], bounds[1] + 1 - bounds[0]
