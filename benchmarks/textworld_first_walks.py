@@ -3,9 +3,9 @@
     python -m benchmarks.textworld_first_walks
 
 Every game is played by one walk of random admissible commands, from its beginning, with nothing remembered: neither
-turns nor admissible commands nor what the planner has found. Where a game ends, the walk begins it again. Times are of
-the processor and without resets. The walk is played several times on both sides in turns, of which the shortest counts,
-and everything is forgotten each time.
+turns nor texts nor admissible commands nor what the planner has found. Where a game ends, the walk begins it again.
+Times are of the processor and without resets. The walk is played several times on both sides in turns, of which the
+shortest counts, and everything is forgotten each time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from textagent_gym.domains.textworld import commands, store
+from textagent_gym.domains.textworld import commands, prose, store
 from textagent_gym.domains.textworld.engines import turns
 from textagent_gym.domains.textworld.specs import make_spec
 
@@ -73,6 +73,7 @@ def forget() -> None:
     store.forget()
     turns.forget()
     commands.forget()
+    prose.readable.cache_clear()
 
 
 def seconds(env: Any, walk: list[str], **begin: Any) -> float:

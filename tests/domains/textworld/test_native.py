@@ -91,7 +91,7 @@ def test_lines_are_read_as_in_the_compiled_game(games: OpenGame, spec: Spec, lin
 def test_an_empty_list_has_the_verb_of_the_list_before() -> None:
     listing = read_template("[is-are a list of things in the 15]")
     fiction = SimpleNamespace(kinds=("",) * 18, names=("", *("thing",) * 17), cooking=False)
-    world: Any = SimpleNamespace(fiction=fiction, contents={15: ()}, count=lambda holder: 0)
+    world: Any = SimpleNamespace(fiction=fiction, contents={15: ()}.get, count=lambda holder: 0)
     turn = Turn(world, Memory(), Page(), {})
     assert turn.is_or_are(2) == "are"
     assert turn.print_template(listing, 15) == "are nothing"

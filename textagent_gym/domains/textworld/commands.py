@@ -55,15 +55,19 @@ def playable(command: str) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _playable(command: str) -> str:
-    text = re.sub(r"[^\x00-\x7f]", "?", command).lower()
+    text = (command if command.isascii() else re.sub(r"[^\x00-\x7f]", "?", command)).lower()
     text = re.sub(r" {2,}", " ", text).strip()
     if "\\" in text or not text.isprintable():
         return UNKNOWN_VERB
     words = _WORD.findall(text)
-    if any(word[:_WORD_LENGTH] in _PROGRAM_WORD_STEMS or word.startswith("tw-") for word in words):
+    if not _PROGRAM_WORD_STEMS.isdisjoint(_stems(words)) or any(word.startswith("tw-") for word in words):
         return UNKNOWN_VERB
-    verbs = (verb[:_WORD_LENGTH] for verb in _VERB.findall(text))
-    return UNKNOWN_VERB if any(verb in _PROGRAM_VERB_STEMS for verb in verbs) else text
+    return text if _PROGRAM_VERB_STEMS.isdisjoint(_stems(_VERB.findall(text))) else UNKNOWN_VERB
+
+
+def _stems(words: list[str]) -> list[str]:
+    """Words as far as the dictionary compares them."""
+    return [word[:_WORD_LENGTH] for word in words]
 
 
 def admissible_commands(logic: GameLogic, state: int) -> tuple[str, ...]:
@@ -89,8 +93,9 @@ def listed_commands(logic: GameLogic, state: int) -> tuple[str, ...]:
 
 
 def forget() -> None:
-    """Forget which commands are admissible where."""
+    """Forget which commands are admissible where, and what goes to a game for a line."""
     _choices.cache_clear()
+    _playable.cache_clear()
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -12,8 +12,8 @@ rules: no condition asks that a fact be *false*, so facts that hold in addition 
 3. *Projection.* Facts that no wanted action and no quest mentions are forgotten, so states that differ only in them
    are one.
 
-The heuristic counts landmarks: facts that must become true on every way to the goal, taken so that no action makes two
-of them true at once. It never overestimates, so the first solution that A* takes from its queue is a shortest one.
+The heuristic counts landmarks (see `landmarks`). It never overestimates, so the first solution that A* takes from its
+queue is a shortest one.
 
 Searches in one game learn from each other. A state whose distance is known ends a search as the goal does. And where a
 search has found that the goal is `n` actions from its start, a state `k` actions from the start is at least `n - k`
@@ -23,20 +23,16 @@ actions from the goal, which is more than landmarks say of most states that were
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from textagent_gym.domains.textworld.landmarks import LandmarkFinder, Landmarks, bits, union
 from textagent_gym.domains.textworld.logic import Action, GameLogic, actions_by_room
 
 _CLOSE_ENOUGH = 5  # Weight of the heuristic in a search for a plan that need not be a shortest one.
-_BOUNDS = 50_000  # States of which a lower bound is kept, for every set of facts that can still become true.
-_REACHES = 16  # Such sets of a game that are kept.
-_UNKNOWN = -1
+_BOUNDS = 50_000  # States of a game of which a lower bound is kept that a search has shown, of about 100 bytes each.
 
 Distances = dict[int, tuple[Action | None, int | None, bool]]
 """First action of a shortest way, its length, and whether that is proven, by projected state."""
-
-Effect = tuple[int, int]
-"""What an action needs and adds, of the facts that can matter."""
 
 Found = tuple[list[tuple[int, Action]] | None, int, bool]
 """A way as (state, action) pairs or `None`, the known distance from its end, and whether the search was finished."""
@@ -52,8 +48,6 @@ class ReducedGame:
     Attributes:
         actions: actions that can matter.
         mask: facts that can matter; `state & mask` is the projection of a state.
-        goals: bit of each required quest that says that it is completed, with the facts that complete it.
-        adders: actions by the facts that they add.
     """
 
     def __init__(self, logic: GameLogic, known: Distances) -> None:
@@ -61,43 +55,43 @@ class ReducedGame:
         self._known = known
         wins = [win for quest in logic.quests if quest.required for win in quest.wins]
         fails = [fail for quest in logic.quests for fail in quest.fails]
-        won_facts, fail_facts = _union(wins), _union(fails)
+        won_facts, fail_facts = union(wins), union(fails)
         changing = [action for action in logic.actions if action.adds or action.removes]
         useful = _without_undoing(changing, won_facts, fail_facts)
         wanted, self.actions = _wanted(useful, won_facts)
         quest_bits = ((1 << (len(logic.quests) + 1)) - 1) << len(logic.facts)
         self.mask = wanted | won_facts | fail_facts | quest_bits
-        self.goals = [
-            (logic.completed_bit(index), quest.wins) for index, quest in enumerate(logic.quests) if quest.required
-        ]
-        self._effects = [(action.needs & self.mask, action.adds & self.mask) for action in self.actions]
-        self.adders: dict[int, list[Effect]] = {}
-        for effect in self._effects:
-            for fact in _bits(effect[1]):
-                self.adders.setdefault(fact, []).append(effect)
+        goals = [(logic.completed_bit(index), quest.wins) for index, quest in enumerate(logic.quests) if quest.required]
+        self._finder = LandmarkFinder(goals, [(action.needs, action.adds & self.mask) for action in self.actions])
+        self._ending = won_facts | fail_facts
+        self._bounds: dict[int, int | None] = {}
         self._rooms = logic.rooms
-        self._by_room = actions_by_room(self.actions, logic.rooms)
-        self._last: _Landmarks | None = None
-        self._by_reach: dict[int, _Landmarks] = {}
+        self._by_room = {
+            room: [(action.needs, action.removes, action.adds & self.mask, action) for action in actions]
+            for room, actions in {0: self.actions, **actions_by_room(self.actions, logic.rooms)}.items()
+        }
         self._anything = next((a for a in logic.actions if a.command == "look"), None) or logic.actions[0]
 
     def lower_bound(self, state: int) -> int | None:
         """Number of actions that are certainly needed from a projected state; `None` where no number is enough."""
-        return self._landmarks(state).remaining(state)
+        return self._at_least(state, self._finder.landmarks(state))
 
-    def _landmarks(self, start: int) -> _Landmarks:
-        """Landmarks from a state; equal for all states from which the same facts can become true."""
-        last = self._last
-        if last is None or not last.serves(start):
-            reachable = _relaxed(self._effects, start)
-            last = self._by_reach.get(reachable)
-            if last is None:
-                if len(self._by_reach) >= _REACHES:
-                    self._by_reach.clear()
-                last = self._by_reach[reachable] = _Landmarks(self, start, reachable)
-            last.start = start
-            self._last = last
-        return last
+    def _at_least(self, state: int, landmarks: Landmarks) -> int | None:
+        """What searches have shown of a state, or else what the landmarks say; see `lower_bound`."""
+        return self._bounds[state] if state in self._bounds else landmarks.remaining(state)
+
+    def _learn(self, expanded: Iterable[int], cost: Mapping[int, int], total: int | None) -> None:
+        """Keep what a finished search has shown of the states that it expanded.
+
+        Args:
+            expanded: the states.
+            cost: number of actions from the search's start to each.
+            total: number of actions from there to the goal; `None` where it is out of reach.
+        """
+        if len(self._bounds) > _BOUNDS:
+            self._bounds.clear()
+        for state in expanded:
+            self._bounds[state] = None if total is None else total - cost[state]
 
     def search(self, start: int, budget: int) -> Found:
         """A* from a projected state to a state that is known, or won.
@@ -106,18 +100,18 @@ class ReducedGame:
             start: projected state.
             budget: number of states that each of the two searches may expand: first for a shortest way, then for any.
         """
-        landmarks = self._landmarks(start)
+        landmarks = self._finder.landmarks(start)
         shortest = self._astar(start, budget, 1, landmarks)
         if shortest[2]:
             return shortest
         path, left, finished = self._astar(start, budget, _CLOSE_ENOUGH, landmarks)
         return path, left, finished and path is None
 
-    def _astar(self, start: int, budget: int, weight: int, landmarks: _Landmarks) -> Found:
+    def _astar(self, start: int, budget: int, weight: int, landmarks: Landmarks) -> Found:
         logic, known = self.logic, self._known
         came: dict[int, tuple[int, Action] | None] = {start: None}
         cost = {start: 0}
-        first = landmarks.remaining(start)
+        first = self._at_least(start, landmarks)
         if first is None:
             return None, 0, True
         # Ties: the deeper state first, then the older one, so that equal searches give equal plans everywhere.
@@ -131,7 +125,7 @@ class ReducedGame:
             left = 0 if logic.won(state) else _left(known, state, proven=weight == 1)
             if left is not None:
                 if weight == 1:
-                    landmarks.learn(closed, cost, cost[state] + left)
+                    self._learn(closed, cost, cost[state] + left)
                 return _path(came, state), left, True
             closed.add(state)
             if len(closed) > budget:
@@ -142,7 +136,7 @@ class ReducedGame:
                     continue
                 ahead = _left(known, after, proven=weight == 1)
                 if ahead is None:
-                    ahead = landmarks.remaining(after)
+                    ahead = self._at_least(after, landmarks)
                     if ahead is None:
                         continue
                 cost[after] = steps
@@ -150,18 +144,23 @@ class ReducedGame:
                 came[after] = (state, action)
                 order += 1
                 heapq.heappush(queue, (steps + weight * ahead, -steps, order, after))
-        landmarks.learn(closed, cost, None)
+        self._learn(closed, cost, None)
         return None, 0, True
 
-    def _successors(self, state: int) -> Iterable[tuple[Action, int]]:
-        logic, mask = self.logic, self.mask
+    def _successors(self, state: int) -> Sequence[tuple[Action, int]]:
+        """The actions to look at in a projected state, and where they lead."""
+        logic, successors = self.logic, list[tuple[Action, int]]()
         ended = logic.end_turn(state)
         if ended != state:  # A quest whose condition holds from the start is completed by any turn.
             noop = next((a for a in logic.applicable(state) if not a.adds and not a.removes), self._anything)
-            yield noop, ended
-        for action in self._by_room.get(state & self._rooms, self.actions):
-            if state & action.needs == action.needs:
-                yield action, logic.end_turn((state & ~action.removes) | action.adds) & mask
+            successors.append((noop, ended))
+        for needs, removes, adds, action in self._by_room[state & self._rooms]:
+            if state & needs == needs:
+                after = state & ~removes | adds
+                if adds & self._ending or ended != state:
+                    after = logic.end_turn(after)
+                successors.append((action, after))
+        return successors
 
 
 def _left(known: Distances, state: int, *, proven: bool) -> int | None:
@@ -179,13 +178,6 @@ def _path(came: dict[int, tuple[int, Action] | None], state: int) -> list[tuple[
     return path[::-1]
 
 
-def _union(masks: Iterable[int]) -> int:
-    union = 0
-    for mask in masks:
-        union |= mask
-    return union
-
-
 def _without_undoing(actions: list[Action], won_facts: int, fail_facts: int) -> list[Action]:
     """Leave out actions that only undo others, until none is left (see the module's docstring, 1)."""
     kept = list(actions)
@@ -196,17 +188,17 @@ def _without_undoing(actions: list[Action], won_facts: int, fail_facts: int) -> 
             for removes, adds in changes
             if removes and (adds, removes) in changes and not adds & won_facts and not removes & fail_facts
         ]
-        undone = _union(adds for _, adds in undoing)
+        undone = union(adds for _, adds in undoing)
         wanted_by: dict[int, tuple[int, int] | None] = {}  # What is wanted by several has no one change.
         for action in kept:
             change = action.removes, action.adds
-            for fact in _bits(action.needs & undone):
+            for fact in bits(action.needs & undone):
                 if wanted_by.setdefault(fact, change) != change:
                     wanted_by[fact] = None
         pointless = {
             (removes, adds)
             for removes, adds in undoing
-            if all(wanted_by.get(fact, (adds, removes)) == (adds, removes) for fact in _bits(adds))
+            if all(wanted_by.get(fact, (adds, removes)) == (adds, removes) for fact in bits(adds))
         }
         if not pointless:
             return kept
@@ -224,137 +216,3 @@ def _wanted(actions: list[Action], goal: int) -> tuple[int, list[Action]]:
                 chosen[index] = growing = True
                 wanted |= action.needs
     return wanted, [action for index, action in enumerate(actions) if chosen[index]]
-
-
-class _Landmarks:
-    """Facts that must become true on every way to the goal from a state in which the same facts can become true.
-
-    Args:
-        reduced: game after the reductions.
-        start: projected state.
-        reachable: facts that can become true from there.
-
-    Attributes:
-        start: the state, or another one with the same facts in reach.
-    """
-
-    def __init__(self, reduced: ReducedGame, start: int, reachable: int) -> None:
-        self.start = start
-        self._reduced, self._reachable = reduced, reachable
-        self._common: dict[int, int] = {}
-        self._company: dict[int, int] = {}
-        self._counted: dict[int, int] = {}
-        self._bounds: dict[int, int | None] = {}
-
-    def serves(self, start: int) -> bool:
-        """Whether it is quickly seen that from another state the same facts can become true."""
-        if start & ~self._reachable:
-            return False
-        reached, missing, before = start, self.start & ~start, -1
-        while missing != before:
-            before = missing
-            for fact in _bits(missing):
-                for needs, adds in self._reduced.adders.get(fact, ()):
-                    if not needs & ~reached:
-                        reached |= adds
-                        break
-            missing &= ~reached
-        if not missing:
-            self.start = start
-        return not missing
-
-    def learn(self, expanded: Iterable[int], cost: Mapping[int, int], total: int | None) -> None:
-        """Keep what a finished search has shown of the states that it expanded.
-
-        Args:
-            expanded: the states.
-            cost: number of actions from the search's start to each.
-            total: number of actions from there to the goal; `None` where it is out of reach.
-        """
-        if len(self._bounds) > _BOUNDS:
-            self._bounds.clear()
-        for state in expanded:
-            self._bounds[state] = None if total is None else total - cost[state]
-
-    def remaining(self, state: int) -> int | None:
-        """A number of actions that is certainly still needed; `None` where the goal is certainly out of reach."""
-        bound = self._bounds.get(state, _UNKNOWN)
-        if bound == _UNKNOWN:
-            bound = self._bounds[state] = self._remaining(state)
-        return bound
-
-    def _remaining(self, state: int) -> int | None:
-        """What the landmarks say; see `remaining`."""
-        needed, beyond = 0, ~self._reachable
-        for completed, wins in self._reduced.goals:
-            if state & completed:
-                continue
-            possible = [win & ~state for win in wins if not win & ~state & beyond]
-            if not possible:
-                return None
-            common = possible[0]
-            for win in possible[1:]:
-                common &= win
-            needed |= common
-        count = self._counted.get(needed := self._close(needed, state))
-        if count is None:
-            count = self._counted[needed] = self._count(needed)
-        return count
-
-    def _close(self, needed: int, state: int) -> int:
-        """The needed facts and everything that all their adders need, as far as it does not hold yet."""
-        landmarks = fresh = needed
-        common = self._common
-        while fresh:
-            fact = fresh & -fresh
-            fresh ^= fact
-            needs = common.get(fact)
-            if needs is None:
-                needs = self._learn_adders(fact)
-            new = needs & ~state & ~landmarks
-            landmarks |= new
-            fresh |= new
-        return landmarks
-
-    def _learn_adders(self, fact: int) -> int:
-        """Learn what all actions need that can add a fact, and what any of them adds with it."""
-        beyond, common, company = ~self._reachable, -1, fact
-        for needs, adds in self._reduced.adders.get(fact, ()):
-            if not needs & beyond:
-                common &= needs
-                company |= adds
-        self._common[fact] = common = 0 if common == -1 else common
-        # Facts that one action can add together count once: each is represented by the lowest of its company.
-        self._company[fact] = company
-        return common
-
-    def _count(self, landmarks: int) -> int:
-        count, covered = 0, 0
-        for fact in _bits(landmarks):
-            if not fact & covered:
-                count += 1
-                covered |= self._company[fact]
-        return count
-
-
-def _bits(mask: int) -> Iterable[int]:
-    while mask:
-        low = mask & -mask
-        yield low
-        mask ^= low
-
-
-def _relaxed(effects: Iterable[Effect], start: int) -> int:
-    """What can ever become true from a state if nothing stopped being true."""
-    reachable, waiting = start, list(effects)
-    while True:
-        left = []
-        for effect in waiting:
-            needs, adds = effect
-            if needs & ~reachable:
-                left.append(effect)
-            else:
-                reachable |= adds
-        if len(left) == len(waiting):
-            return reachable
-        waiting = left

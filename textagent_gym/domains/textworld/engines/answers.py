@@ -13,7 +13,6 @@ The number of the turn is no part of a situation: it is only printed, by whoever
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -44,7 +43,6 @@ from textagent_gym.domains.textworld.store import StoredGame
 
 _REMEMBERED = 8_192  # First texts of games, and lists of things, that are kept.
 _SCREEN = 128  # Columns of the screen that TextWorld's interpreter has.
-_BLANKS = re.compile(f"([{chr(Outline.FIRST_LETTER)}-{chr(0xFFFFD)}])")
 
 _BANNER = r"""
                     ________  ________  __    __  ________        
@@ -101,10 +99,10 @@ SCORE, ENDING = -_MEMORY - 2, -_MEMORY - 1
 
 
 class Text(NamedTuple):
-    """A text, in which lists are left blank: a form to be filled in by `%`, where there are any."""
+    """A text, in which letters of `Outline` stand for lists that are left blank."""
 
     form: str
-    blanks: tuple[Blank, ...]
+    blanks: dict[str, Blank]
 
 
 class Answer(NamedTuple):
@@ -177,7 +175,7 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
     """
     assert game.fiction is not None
     assert game.logic is not None
-    world, memory, page = World(game.fiction, situation.places[:-_MEMORY]), Memory(*situation.memory), Page()
+    world, memory, page = World(game.fiction, situation.places), Memory(*situation.memory), Page()
     memory.looked = world.looked
     outline = Outline() if _can_be_outlined(game.fiction) else None
     facts = _Following(game.logic, situation.facts)
@@ -215,9 +213,10 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
         page.prompt()
     text = page.text
     end = last_words(game.fiction, ending, world.score, 0) if ending else ""
+    blanks = outline.blanks if outline else {}
     answer = Answer(
-        printed=_outlined(text, outline),
-        plain=_outlined(readable(text + end), outline),
+        printed=Text(text, blanks),
+        plain=Text(readable(text + end), blanks),
         actions=actions,
         turns=turns,
         ending=ending,
@@ -251,15 +250,12 @@ def lead_on(fiction: Fiction, situation: Situation, answer: Answer) -> Situation
 def told(fiction: Fiction, text: Text, situation: Situation) -> str:
     """A text with its lists, as they are in a situation."""
     form, blanks = text
-    if not blanks:
-        return form
     places, size = situation.places, len(fiction.kinds)
-    listed = []
-    for blank in blanks:
+    for letter, blank in blanks.items():
         things = places[size + blank[0]]
         states = tuple([places[2 * size + thing] for thing in things]) if fiction.cooking else ()
-        listed.append(_listed(fiction, blank, things, states))
-    return form % tuple(listed)
+        form = form.replace(letter, _listed(fiction, blank, things, states))
+    return form
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -270,15 +266,6 @@ def _listed(fiction: Fiction, blank: Blank, things: tuple[int, ...], states: tup
 def status(fiction: Fiction, situation: Situation, score: int) -> str:
     """The line at the edge of the screen, which stands behind the text; the number of the turn follows."""
     return f"{' ' * _SCREEN}{fiction.names[situation.places[PLAYER]]}{score}/"
-
-
-def _outlined(text: str, outline: Outline | None) -> Text:
-    """A text, in which lists are left blank where letters stand for them."""
-    if outline is None or not outline.blanks:
-        return Text(text, ())
-    texts, letters = (parts := _BLANKS.split(text))[::2], parts[1::2]
-    form = "%s".join([part.replace("%", "%%") for part in texts])
-    return Text(form, tuple(outline.blanks[ord(letter) - Outline.FIRST_LETTER] for letter in letters))
 
 
 @lru_cache(maxsize=256)

@@ -77,7 +77,7 @@ def _choose_several(reading: Reading, kind: str) -> int:
             break
         included = all_includes(reading, entity)
         if included is None:
-            held = reading.world.holder[entity] == PLAYER
+            held = reading.world.holder(entity) == PLAYER
             must_be_held = kind in ("multiheld", "multiexcept")
             must_be_free = reading.action in ("taking", "removing")
             included = entity != PLAYER and (held or not must_be_held) and not (held and must_be_free)
@@ -93,7 +93,7 @@ def _choose_several(reading: Reading, kind: str) -> int:
 
 def _is_good(reading: Reading, entity: int, kind: str) -> bool:
     """Whether an entity is an obvious choice for a kind of noun phrase."""
-    holder = reading.world.holder[entity]
+    holder = reading.world.holder(entity)
     if kind in ("held", "multiheld"):
         return holder == PLAYER
     if kind == "multi":
@@ -114,7 +114,7 @@ def _score(reading: Reading) -> None:
     requirements = reading.described.whose
     kept: list[tuple[int, int]] = []
     for entity, good in zip(list(reading.matches), reading.scores, strict=True):
-        holder = world.holder[entity]
+        holder = world.holder(entity)
         if not all(_meets(reading, holder, word) for word in requirements):
             continue
         score = good + _LIKELIHOOD * _likelihood(reading, entity)
@@ -188,12 +188,12 @@ def _likely(reading: Reading, one: int, other: int) -> int:
     world, action = reading.world, reading.action
     swapped = reading.sentence is not None and reading.sentence.swapped
     noun, second = (other, one) if swapped else (one, other)
-    if noun >= PLAYER and second > PLAYER and world.holder[second] == PLAYER:
+    if noun >= PLAYER and second > PLAYER and world.holder(second) == PLAYER:
         if action in ("slicing", "chopping", "dicing") and not world.has_trait(second, "sharp"):
             return _VERY_UNLIKELY
         if action == "cooking":
             return _VERY_UNLIKELY
-    if action == "taking" and noun > PLAYER and world.holder[noun] == PLAYER:
+    if action == "taking" and noun > PLAYER and world.holder(noun) == PLAYER:
         return _VERY_UNLIKELY
     named = [world.fiction.names[entity] in reading.text for entity in (noun, second) if entity]
     if not all(named) or not named:

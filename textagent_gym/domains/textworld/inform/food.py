@@ -24,7 +24,7 @@ def before_preparing_meal(turn: Turn, noun: int, second: int) -> bool:
     if world.room != fiction.kitchen:
         return turn.refuse(f"Can only prepare meal in the {turn.name(fiction.kitchen)}.")
     for ingredient in fiction.recipe:
-        if world.holder[ingredient.food] != PLAYER:
+        if world.holder(ingredient.food) != PLAYER:
             return turn.refuse("You still miss something.")
         if world.cooking(ingredient.food) != ingredient.cooking:
             return turn.refuse("Something still needs to be cooked.")
@@ -39,7 +39,7 @@ def eating(turn: Turn, noun: int, second: int) -> bool:
         return turn.refuse(f"You should cook {turn.the(noun)} first.")
     if not _is_edible(turn, noun):
         return turn.refuse(f"{that_is(noun)} plainly inedible.")
-    if world.holder[noun] != PLAYER:
+    if world.holder(noun) != PLAYER:
         return turn.demand(noun)
     world.move(noun, NOWHERE)
     if turn.fiction.cooking:

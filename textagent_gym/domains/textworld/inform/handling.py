@@ -24,13 +24,13 @@ def taking(turn: Turn, noun: int, second: int) -> bool:
     world = turn.world
     if noun == PLAYER:
         return turn.refuse("You are always self-possessed.")
-    if world.holder[noun] == PLAYER:
+    if world.holder(noun) == PLAYER:
         return turn.refuse("You already have that.")
     if turn.fiction.kinds[noun] in FIXED:
         return turn.refuse("That's fixed in place.")
     if world.is_full(PLAYER, turn.fiction.capacity):
         return turn.refuse("You're carrying too many things already.")
-    source = world.holder[noun]
+    source = world.holder(noun)
     world.move(noun, PLAYER)
     if source == world.room:
         return turn.report(f"You pick up {turn.the(noun)} from the ground.")
@@ -38,7 +38,7 @@ def taking(turn: Turn, noun: int, second: int) -> bool:
 
 
 def removing(turn: Turn, noun: int, second: int) -> bool:
-    holder = turn.world.holder[noun]
+    holder = turn.world.holder(noun)
     if holder != second:
         return turn.refuse(f"But {it_is_not(noun)} there now.")
     if holder == PLAYER:
@@ -58,9 +58,9 @@ def dropping(turn: Turn, noun: int, second: int) -> bool:
     world = turn.world
     if noun == PLAYER:
         return turn.refuse("You lack the dexterity.")
-    if world.holder[noun] == world.room:
+    if world.holder(noun) == world.room:
         return turn.refuse(f"{turn.capital_the(noun)} is already here.")
-    if world.holder[noun] != PLAYER:
+    if world.holder(noun) != PLAYER:
         return turn.refuse("You haven't got that.")
     world.move(noun, world.room)
     return turn.report(f"You drop {turn.the(noun)} on the ground.")
@@ -76,9 +76,9 @@ def inserting(turn: Turn, noun: int, second: int) -> bool:
 
 def _place(turn: Turn, noun: int, second: int, kind: str) -> bool:
     world, on = turn.world, kind == "supporter"
-    if second == _DOWN or second == world.holder[PLAYER]:
+    if second == _DOWN or second == world.holder(PLAYER):
         return turn.try_action("dropping", noun)
-    if world.holder[noun] != PLAYER:
+    if world.holder(noun) != PLAYER:
         return turn.demand(noun)
     if noun == second:
         return turn.refuse(f"You can't put something {'on top of' if on else 'inside'} itself.")

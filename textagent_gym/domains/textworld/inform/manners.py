@@ -82,7 +82,7 @@ def touching(turn: Turn, noun: int, second: int) -> bool:
 
 
 def waving(turn: Turn, noun: int, second: int) -> bool:
-    if turn.world.holder[noun] != PLAYER:
+    if turn.world.holder(noun) != PLAYER:
         return turn.refuse(f"But you aren't holding {that(noun)}.")
     return turn.report(f"You wave {turn.the(noun)}.")
 

@@ -40,14 +40,14 @@ def search(reading: Reading, one: str, other: str, kind: str) -> None:
         return
     if kind == "multiinside" and reading.second != UNSET:
         if world.is_see_through(reading.second):
-            _search_within(reading, world.contents[reading.second], UNSET)
+            _search_within(reading, world.contents(reading.second), UNSET)
         return
     if kind != "creature" and one == "room" and _may_be_direction(reading):
         for direction in ALL_DIRECTIONS:
             _match(reading, direction)
     places = {"room": world.room, "player": PLAYER}
-    _search_within(reading, world.contents[places[one]], places[other])
-    _search_within(reading, world.contents[places[other]], UNSET)
+    _search_within(reading, world.contents(places[one]), places[other])
+    _search_within(reading, world.contents(places[other]), UNSET)
 
 
 def _may_be_direction(reading: Reading) -> bool:
@@ -62,8 +62,8 @@ def _search_within(reading: Reading, things: tuple[int, ...], closed: int) -> No
     world = reading.world
     for thing in things:
         _match(reading, thing)
-        if thing != closed and world.contents[thing] and world.is_see_through(thing):
-            _search_within(reading, world.contents[thing], closed)
+        if thing != closed and world.contents(thing) and world.is_see_through(thing):
+            _search_within(reading, world.contents(thing), closed)
 
 
 def _match(reading: Reading, entity: int) -> None:

@@ -67,7 +67,7 @@ def _with_article(fiction: Fiction, entity: int, plain: str) -> str:
 
 def listed(world: World, holder: int, action: str, *, articles: bool = True) -> str:
     """The things that are in or on something, in a row; those that lie on the floor of a room are not told closely."""
-    things: Sequence[int] = world.contents[holder]
+    things: Sequence[int] = world.contents(holder)
     closely = world.fiction.kinds[holder] != "room"
     if not closely:
         things = lying(world.fiction, things)

@@ -283,7 +283,7 @@ class Parser:
         holder = self._world.holder
         if self._reading.several_as == "multiexcept":
             return first == second
-        return self._reading.several_as == "multiinside" and holder[first] != second and holder[second] != first
+        return self._reading.several_as == "multiinside" and holder(first) != second and holder(second) != first
 
     def _revise(self, other: int) -> bool:
         """Throw out of several things what the other noun excludes; whether any are left."""
@@ -291,7 +291,7 @@ class Parser:
         if reading.several_as == "multiexcept":
             reading.several = [thing for thing in reading.several if thing != other]
         elif reading.several_as == "multiinside":
-            reading.several = [thing for thing in reading.several if self._world.holder[thing] == other]
+            reading.several = [thing for thing in reading.several if self._world.holder(thing) == other]
         elif reading.several_as == "multi" and reading.takes_all == 2:
             reading.several = [thing for thing in reading.several if not is_direction(thing)]
         return bool(reading.several)

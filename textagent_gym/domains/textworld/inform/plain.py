@@ -94,7 +94,7 @@ def read_plain(world: World, memory: Memory, line: str) -> Command | None:
     for rival in meaning.rivals:
         if _is_in_reach(world, rival):
             return None
-    if meaning.inside and (world.holder[nouns[0]] != nouns[1] or not world.is_see_through(nouns[1])):
+    if meaning.inside and (world.holder(nouns[0]) != nouns[1] or not world.is_see_through(nouns[1])):
         return None
     if nouns:
         memory.it = nouns[0]
@@ -104,13 +104,13 @@ def read_plain(world: World, memory: Memory, line: str) -> Command | None:
 
 
 def _is_in_reach(world: World, entity: int) -> bool:
-    holder = world.holder[entity]
+    holder = world.holder(entity)
     while holder != PLAYER:  # The room does not matter to what is carried.
         if holder == world.room:
             return True
         if not world.is_see_through(holder):
             return False
-        holder = world.holder[holder]
+        holder = world.holder(holder)
     return True
 
 

@@ -31,21 +31,22 @@ class Outline:
     """What the text of a turn leaves open, so that it is the same whichever things lie where they are listed.
 
     Attributes:
-        blanks: lists that are left out, each of which has a letter in the text.
+        blanks: lists that are left out, by the letters that stand for them in the text.
         last_in: room whose last thing is what "it" stands for after the turn; or 0.
     """
 
-    FIRST_LETTER = 0xF0000
-    """The letters from here on stand in a text for its blanks; nothing else is written with them."""
+    FIRST_LETTER = 0xE000
+    """The letters from here on, which are nobody's, stand in a text for its blanks."""
 
     def __init__(self) -> None:
-        self.blanks: list[Blank] = []
+        self.blanks: dict[str, Blank] = {}
         self.last_in = 0
 
     def leave_blank(self, blank: Blank) -> str:
         """The letter that stands for a list."""
-        self.blanks.append(blank)
-        return chr(self.FIRST_LETTER + len(self.blanks) - 1)
+        letter = chr(self.FIRST_LETTER + len(self.blanks))
+        self.blanks[letter] = blank
+        return letter
 
 
 Rule = Callable[["Turn", int, int], bool]
@@ -143,7 +144,7 @@ class Turn:
             self.page.say(missing if action == "going" else "You must supply a noun.")
             return None
         if action == "removing" and second == 0:
-            holder = self.world.holder[noun]
+            holder = self.world.holder(noun)
             if self.fiction.kinds[holder] in ("supporter", "container"):
                 return noun, holder
             self.try_action("taking", noun)
@@ -180,7 +181,7 @@ class Turn:
         ):
             return self.refuse("You must name something more substantial.")
         for entity, carried in ((noun, CARRIED), (second, SECOND_CARRIED)):
-            if action in carried and entity >= FIRST_DIRECTION and self.world.holder[entity] != PLAYER:
+            if action in carried and entity >= FIRST_DIRECTION and self.world.holder(entity) != PLAYER:
                 return self.demand(entity)
         return self._rules[action](self, noun, second)
 
@@ -231,7 +232,7 @@ class Turn:
         if self._outline is not None:
             self._outline.last_in = self.world.room
             return
-        last = last_thing(self.world.contents[self.world.room])
+        last = last_thing(self.world.contents(self.world.room))
         if last:
             self.memory.it = last
 

@@ -17,6 +17,8 @@ def dictionary_form(word: str) -> str:
     >>> dictionary_form("inventory2"), dictionary_form("type-2-keycard"), dictionary_form("cupboard;")
     ('inventory', 'type-2', 'cupboard')
     """
+    if word.isascii() and word.isalpha():
+        return word[:_LENGTH].lower()
     units, kept = 0, []
     for letter in word.lower():
         width = 1 if letter in _ONE_UNIT else 2 if letter in _TWO_UNITS else 4

@@ -74,4 +74,4 @@ def _nothing_in(world: World, holder: int) -> str:
         return "That can't contain things."
     if kind == "container" and not world.is_open(holder):
         return f"{name} isn't open."
-    return SENTENCES[Problem.NOTHING] if world.contents[holder] else f"{name} is empty."
+    return SENTENCES[Problem.NOTHING] if world.contents(holder) else f"{name} is empty."

@@ -36,8 +36,6 @@ class World:
 
     Attributes:
         fiction: what never changes.
-        holder: place of each entity: what it is in, on or carried by; `NOWHERE` out of play.
-        contents: things in, on or with each entity, in the order in which they are listed.
         places: the row of places.
         looked: places whose values at the beginning of the turn mattered, in the order in which they did.
         moves: things that were moved, and where to, in order.
@@ -53,8 +51,6 @@ class World:
         self._moved: set[int] = set()
         self._stirred: set[int] = set()
         self._size = len(fiction.kinds)
-        self.holder = _Holders(self)
-        self.contents = _Contents(self)
 
     def look(self, place: int) -> Any:
         """The value in a place, which matters from now on if the turn has not written it itself."""
@@ -67,10 +63,25 @@ class World:
         self.written.add(place)
         self.places[place] = value
 
+    def holder(self, entity: int) -> int:
+        """Place of an entity: what it is in, on or carried by; `NOWHERE` out of play."""
+        if entity not in self._moved:
+            self.looked[entity] = None
+        value: int = self.places[entity]
+        return value
+
+    def contents(self, holder: int) -> tuple[int, ...]:
+        """Things in, on or with an entity, in the order in which they are listed."""
+        place = self._size + holder
+        # Also where the turn has moved things: what it finds then depends on what was there.
+        self.looked[place] = None
+        things: tuple[int, ...] = self.places[place]
+        return things
+
     @property
     def room(self) -> int:
         """The room in which the player is."""
-        return self.holder[PLAYER]
+        return self.holder(PLAYER)
 
     @property
     def completed(self) -> int:
@@ -127,13 +138,13 @@ class World:
     def count(self, holder: int) -> int:
         """Number of things in, on or with an entity, or lying in a room: 0, 1, or 2 for several."""
         if holder in self._stirred:
-            return _count(self.fiction, holder, self.contents[holder])
+            return _count(self.fiction, holder, self.contents(holder))
         value: int = self.look(3 * self._size + holder)
         return value
 
     def is_full(self, holder: int, capacity: int) -> bool:
         """Whether an entity can hold no more things."""
-        return capacity < self._size and len(self.contents[holder]) >= capacity
+        return capacity < self._size and len(self.contents(holder)) >= capacity
 
     def is_open(self, entity: int) -> bool:
         """Whether a door or container is open."""
@@ -151,7 +162,7 @@ class World:
     def is_within(self, entity: int, other: int) -> bool:
         """Whether an entity is in or on another one, or on what is in it, and so on."""
         while entity not in (NOWHERE, other):
-            entity = self.holder[entity]
+            entity = self.holder(entity)
         return entity == other
 
     def has_trait(self, entity: int, trait: str) -> bool:
@@ -171,7 +182,7 @@ class World:
 
     def move(self, entity: int, holder: int) -> None:
         """Put an entity somewhere, before everything else that is there."""
-        before = self.holder[entity]
+        before = self.holder(entity)
         self.moves.append((entity, holder))
         self._moved.add(entity)
         kinds = self.fiction.kinds
@@ -183,7 +194,7 @@ class World:
         """Move the player into a room, and the room's doors with the player."""
         self.move(PLAYER, room)
         for door in self.fiction.doors_of.get(room, ()):
-            if self.holder[door] != room:
+            if self.holder(door) != room:
                 self.move(door, room)
 
     def is_watched(self, goal: int) -> bool:
@@ -211,7 +222,7 @@ class World:
         """Whether a fact of a quest's condition holds."""
         name, entity, other = fact
         if name == "in":
-            return self.holder[entity] == other
+            return self.holder(entity) == other
         if name in _COOKED:
             return self.cooking(entity) == name
         if name in _CUT:
@@ -219,36 +230,6 @@ class World:
         if name in _OPPOSITES:
             return not self.has(_OPPOSITES[name], entity)
         return self.has(name, entity)
-
-
-class _Holders:
-    __slots__ = ("_world",)
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def __getitem__(self, entity: int) -> int:
-        world = self._world
-        if entity not in world._moved:
-            world.looked[entity] = None
-        value: int = world.places[entity]
-        return value
-
-
-class _Contents:
-    __slots__ = ("_world",)
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def __getitem__(self, holder: int) -> tuple[int, ...]:
-        world = self._world
-        place = world._size + holder
-        world.looked[place] = (
-            None  # Also where the turn has moved things: what it finds then depends on what was there.
-        )
-        things: tuple[int, ...] = world.places[place]
-        return things
 
 
 def move(fiction: Fiction, places: list[Any], entity: int, holder: int) -> None:
@@ -322,11 +303,11 @@ def _carry_doors(world: World) -> None:
     for door, (one, other) in world.fiction.sides.items():
         if world.room in (one, other):
             belongs = True
-            if world.holder[door] != world.room:
+            if world.holder(door) != world.room:
                 world.move(door, world.room)
-        elif not belongs and world.holder[door] == world.room:
+        elif not belongs and world.holder(door) == world.room:
             world.move(door, NOWHERE)
-        if world.holder[door] == NOWHERE:
+        if world.holder(door) == NOWHERE:
             world.move(door, world.behind(door))
 
 
