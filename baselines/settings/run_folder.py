@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable
+import socket
+import warnings
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from textagent_gym.files import lock
+
+LOCK = "lock"
+"""File that a process locks while it uses a run's folder; it says which process does."""
 METRICS = "metrics.jsonl"
 EVALUATIONS = "evaluations.jsonl"
 RESUMES = "once it can be, the same command resumes from the last checkpoint"
@@ -20,6 +27,93 @@ class RunFolderError(ValueError):
 
 class OtherRunError(RunFolderError):
     """A folder holds a run with other settings."""
+
+
+class FolderInUseError(RunFolderError):
+    """Another process uses the folder."""
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Make the folder of a run, and keep other processes out of it until the end of the block or of this process.
+
+    The operating system holds the lock, so it ends with the process however that ends. Where the file system has no
+    locks, a warning says so. A folder in which no settings were written is deleted again.
+
+    Args:
+        folder: folder of the run.
+
+    Raises:
+        FolderInUseError: another process holds it; nothing in it was touched.
+        RunFolderError: it is a file, or it cannot be written.
+    """
+    check_folder(folder)
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        with _opened_lock(folder) as file:
+            _lock(folder, file)
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows deletes no open file.
+                    (folder / LOCK).unlink()
+    finally:
+        if not (folder / "config.json").is_file():
+            with suppress(OSError):  # Somebody has put something there.
+                for path in missing:
+                    path.rmdir()
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a path that cannot become a folder.
+
+    Raises:
+        RunFolderError: it, or what it lies in, is a file.
+    """
+    file = next((path for path in (folder, *folder.parents) if path.is_file()), None)
+    if file is not None:
+        raise RunFolderError(f"{folder} cannot be the folder of a run: {file} is a file; choose another name")
+
+
+def _opened_lock(folder: Path) -> IO[str]:
+    """The file to lock, in a folder that is made where it is missing.
+
+    Raises:
+        RunFolderError: the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return open(folder / LOCK, "a+", encoding="utf-8")
+    except OSError as error:
+        raise RunFolderError(f"{folder} cannot be written ({error}); choose another folder") from error
+
+
+def _lock(folder: Path, file: IO[str]) -> None:
+    """Lock the open file of a folder.
+
+    Raises:
+        FolderInUseError: another process has locked it.
+    """
+    try:
+        lock(file, wait=False)
+        # Another process may have held it, and have deleted it as it ended, after it was opened here.
+        is_held = os.path.samestat(os.fstat(file.fileno()), (folder / LOCK).stat())
+    except (BlockingIOError, FileNotFoundError):
+        is_held = False
+    except OSError as error:
+        warnings.warn(
+            f"{folder} cannot be locked ({error}): see to it that no other process uses it",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return
+    if not is_held:
+        file.seek(0)
+        who = file.read().strip() or "another process"
+        raise FolderInUseError(f"{folder} is in use by {who}; wait until that has ended, or choose another folder")
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+    file.flush()
 
 
 def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), write: bool = True) -> None:

@@ -59,6 +59,7 @@ from baselines.settings.run_folder import (
     append_metrics,
     claim_folder,
     drop_metrics_after,
+    hold_folder,
     logged_iterations,
 )
 from baselines.training import zero
@@ -104,12 +105,18 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         GroupTooSmallError: `group_size` is smaller than the method needs.
         InvalidOptionError: the observations or the actions of an environment are not text, or it does not take what the
             curriculum asks for.
-        RunFolderError: the folder holds another run, or a damaged one, or it cannot be written.
+        RunFolderError: the folder holds another run, or a damaged one, is in use, or cannot be written.
         DivergedError: a loss or a gradient is not a finite number.
         WorldBrokenError: not one episode of an iteration could be played.
     """
     keep_freed_memory()
-    run = _Run(config, method)
+    with ExitStack() as held:
+        return _train(_Run(config, method, held), log)
+
+
+def _train(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> Path:
+    """Do the iterations that are left, and say in the log how the run ended."""
+    config, method = run.config, run.method
     cause: BaseException | None = None
     try:
         _evaluate(run, log)
@@ -269,9 +276,14 @@ def _measure(trajectory: Trajectory) -> dict[str, Any]:
 
 
 class _Run:
-    """The state of a run."""
+    """The state of a run.
 
-    def __init__(self, config: TrainerConfig, method: Method) -> None:
+    Args:
+        config, method: see `train`.
+        held: stack that frees the folder of the run when it is left.
+    """
+
+    def __init__(self, config: TrainerConfig, method: Method, held: ExitStack) -> None:
         self.config = config
         self.method = method
         self.folder = config.out
@@ -289,6 +301,8 @@ class _Run:
                 f"staleness=1 with resample={method.resample} needs a single process: several would have to agree on "
                 "what is missing while they update"
             )
+        if self.accelerator.is_main_process:
+            held.enter_context(hold_folder(config.out))
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         # A run that resumes converses as it did, wherever the first model may be now.

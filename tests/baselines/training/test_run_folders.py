@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from baselines import dagger, grpo, sft, sft_then_rl
+from baselines import dagger, demo, grpo, sft, sft_then_rl
+from baselines.settings.run_folder import FolderInUseError, hold_folder
 from baselines.training.run_log import demonstration_lines
 from tests.baselines.runs import LIGHTS, lines, small_run
 
@@ -79,6 +80,18 @@ def test_a_run_folder_holds_settings_versions_curves_and_episodes_and_shows_them
     assert f"<td>torch</td><td>{start['versions']['torch']}" in page
     assert episodes[-1]["turns"][0]["observation"] in html.unescape(page)
     assert 'aria-label="loss"' in page
+
+
+@pytest.mark.parametrize("trainer", [*STARTS, "demo"])
+def test_a_folder_in_use_is_refused_and_nothing_in_it_is_touched(
+    tiny: Path, demos: Path, tmp_path: Path, trainer: str
+) -> None:
+    start = {**STARTS, "demo": lambda tiny, demos, out: demo.run(demo.Config(out=out))}[trainer]
+    folder = tmp_path / "fine-tuning" if trainer == "sft" else tmp_path
+    with hold_folder(folder):
+        with pytest.raises(FolderInUseError, match=f"{folder} is in use by process"):
+            start(tiny, demos, tmp_path)
+        assert [path.name for path in folder.iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize("trainer", ["dagger", "sft", "sft_then_rl"])
