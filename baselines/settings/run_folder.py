@@ -8,7 +8,7 @@ import socket
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -119,6 +119,9 @@ def _lock(folder: Path, file: IO[str]) -> None:
 def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), write: bool = True) -> None:
     """Make the folder of a run and write its settings there: a folder holds one run, other settings need another.
 
+    A setting that the folder does not know yet has its default there. The folder may have been moved, or be spelled
+    otherwise: `out` may change, and other paths are compared as seen from it.
+
     Args:
         folder: folder of the run.
         config: settings, a dataclass.
@@ -130,13 +133,14 @@ def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), wr
         RunFolderError: the settings in the folder cannot be read.
     """
     path = folder / "config.json"
-    wanted: dict[str, Any] = json.loads(json.dumps(asdict(config), default=str))
+    wanted: dict[str, Any] = _plain(asdict(config))
     if path.is_file():
         try:
             before = dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise RunFolderError(f"{path} is damaged ({error}); delete {folder} or choose another folder") from error
-        different = sorted(k for k in wanted if before.get(k) != wanted[k] and k not in may_change)
+        _add_defaults(before, config)
+        different = sorted(name for name in wanted.keys() - {"out", *may_change} if not _is_same(name, before, wanted))
         if different:
             raise OtherRunError(
                 f"{folder} holds a run with other settings ({', '.join(different)}); choose another folder"
@@ -144,6 +148,32 @@ def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), wr
     if write:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(wanted, indent=2))
+
+
+def _plain(value: Any) -> Any:
+    """A value as it is read again from JSON."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _add_defaults(before: dict[str, Any], config: Any) -> None:
+    """Add the defaults of settings that did not exist yet when the settings of a folder were written."""
+    for setting in fields(config):
+        value = getattr(config, setting.name)
+        if setting.name in before:
+            if is_dataclass(value) and isinstance(before[setting.name], dict):
+                _add_defaults(before[setting.name], value)
+            continue
+        default = setting.default if setting.default_factory is MISSING else setting.default_factory()
+        if default is not MISSING:
+            before[setting.name] = _plain(asdict(default) if is_dataclass(default) else default)
+
+
+def _is_same(name: str, before: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether a setting is what it was; a path is the same if it is, as seen from the folder of the run."""
+    old, new = before.get(name), wanted[name]
+    if old == new or not (isinstance(old, str) and isinstance(new, str) and "out" in before.keys() & wanted.keys()):
+        return bool(old == new)
+    return os.path.relpath(old, before["out"]) == os.path.relpath(new, wanted["out"])
 
 
 def append_metrics(folder: Path, metrics: dict[str, Any], file: str = METRICS) -> None:

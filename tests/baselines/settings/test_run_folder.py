@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from baselines.settings import run_folder
 from baselines.settings.run_folder import (
     LOCK,
     FolderInUseError,
+    OtherRunError,
     RunFolderError,
     claim_folder,
     hold_folder,
@@ -29,14 +30,6 @@ with hold_folder(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a run."""
-
-    out: Path = Path("run")
-    model: str = "m"
 
 
 def test_another_process_holds_a_folder_until_it_is_killed(tmp_path: Path) -> None:
@@ -92,3 +85,57 @@ def test_a_file_is_not_the_folder_of_a_run(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(RunFolderError, match="file is a file; choose another name"):
         hold_folder(tmp_path / name).__enter__()
+
+
+@dataclass(frozen=True)
+class Inner:
+    """Settings within settings."""
+
+    epochs: float = 3.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a run, before there was more to set."""
+
+    out: Path = Path("run")
+    model: str = "m"
+
+
+@dataclass(frozen=True)
+class InnerWithMore(Inner):
+    """The same, later."""
+
+    batch_size: int = 16
+
+
+@dataclass(frozen=True)
+class SettingsWithMore(Settings):
+    """The same, later."""
+
+    extra: tuple[str, ...] = ()
+    inner: Inner = field(default_factory=Inner)
+
+
+def test_a_setting_that_is_newer_than_the_run_has_its_default_there(tmp_path: Path) -> None:
+    claim_folder(tmp_path, Settings())
+    for change in ({"extra": ("new",)}, {"inner": Inner(4.0)}):
+        with pytest.raises(OtherRunError, match=next(iter(change))):
+            claim_folder(tmp_path, SettingsWithMore(**change))
+    claim_folder(tmp_path, SettingsWithMore())
+    with pytest.raises(OtherRunError, match="inner"):
+        claim_folder(tmp_path, SettingsWithMore(inner=InnerWithMore(batch_size=8)))
+    claim_folder(tmp_path, SettingsWithMore(inner=InnerWithMore()))
+
+
+def test_a_folder_that_was_moved_or_is_spelled_otherwise_holds_the_same_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    claim_folder(Path("runs/a/rl"), Settings(Path("runs/a/rl"), "runs/a/sft"))
+    whole = tmp_path / "runs" / "a"
+    claim_folder(whole / "rl", Settings(whole / "rl", str(whole / "sft")))
+    moved = whole.rename(tmp_path / "b")
+    claim_folder(moved / "rl", Settings(moved / "rl", str(moved / "sft")))
+    with pytest.raises(OtherRunError, match="model"):
+        claim_folder(moved / "rl", Settings(moved / "rl", str(whole / "sft")))

@@ -115,10 +115,11 @@ def test_a_finished_run_does_nothing_and_resumes_when_asked_for_more(tiny: Path,
     assert all(torch.equal(again[key], whole[key]) for key in whole)
 
 
-def test_settings_that_change_no_curve_may_change(tiny: Path, tmp_path: Path) -> None:
-    grpo.run(config(tiny, tmp_path, iterations=1))
-    grpo.run(config(tiny, tmp_path, iterations=2, microbatch=100, slots=3, checkpoint_every=5))
-    assert [metrics["iteration"] for metrics in curve(tmp_path)] == [1, 2]
+def test_settings_that_change_no_curve_may_change_and_so_may_the_name_of_the_folder(tiny: Path, tmp_path: Path) -> None:
+    grpo.run(config(tiny, tmp_path / "before", iterations=1))
+    out = (tmp_path / "before").rename(tmp_path / "after")
+    grpo.run(config(tiny, out, iterations=2, microbatch=100, slots=3, checkpoint_every=5))
+    assert [metrics["iteration"] for metrics in curve(out)] == [1, 2]
 
 
 @pytest.mark.parametrize(
