@@ -234,6 +234,14 @@ def drop_metrics_after(folder: Path, iteration: int, file: str = METRICS) -> Non
     write_whole(path, "".join(line + "\n" for line in kept))
 
 
+def drop_cut_line(path: Path) -> None:
+    """Drop what follows the last whole line of a file, so that the next line begins where a line should."""
+    content = path.read_bytes() if path.is_file() else b""
+    whole = content[: content.rfind(b"\n") + 1]
+    if whole != content:
+        write_whole(path, whole.decode(errors="replace"))
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file that appears as a whole or not at all, also where the power fails."""
     fresh = path.with_suffix(".new")

@@ -22,7 +22,7 @@ import numpy as np
 
 from baselines.rollout import BrokenEpisode
 from baselines.rollout.trajectory import Trajectory
-from baselines.settings.run_folder import RunFolderError, append_lines
+from baselines.settings.run_folder import RunFolderError, append_lines, drop_cut_line
 from baselines.settings.run_page import write_page
 
 LOG = "log.jsonl"
@@ -59,11 +59,12 @@ def logged(folder: Path, iteration: Callable[[], int], *, processes: int = 1, de
 
 
 def log_start(folder: Path, iteration: int, processes: int, device: str) -> None:
-    """Log that a run starts or resumes.
+    """Log that a run starts or resumes; a line that a kill or a power failure has cut is dropped before.
 
     Raises:
         RunFolderError: it could not be written.
     """
+    drop_cut_line(folder / LOG)
     append_lines(folder, [start_event(iteration, processes, device)], LOG)
 
 
