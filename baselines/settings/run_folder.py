@@ -35,7 +35,7 @@ class FolderInUseError(RunFolderError):
 
 @contextmanager
 def hold_folder(folder: Path) -> Iterator[None]:
-    """Make the folder of a run, and keep other processes out of it until the end of the block or of this process.
+    """Make the folder of a run, and keep other processes out until the block or this process ends.
 
     The operating system holds the lock, so it ends with the process however that ends. Where the file system has no
     locks, a warning says so. A folder in which no settings were written is deleted again.
@@ -133,7 +133,7 @@ def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), wr
         RunFolderError: the settings in the folder cannot be read.
     """
     path = folder / "config.json"
-    wanted: dict[str, Any] = _plain(asdict(config))
+    wanted: dict[str, Any] = _plain(config)
     if path.is_file():
         try:
             before = dict(json.loads(path.read_text(encoding="utf-8")))
@@ -151,7 +151,9 @@ def claim_folder(folder: Path, config: Any, may_change: Collection[str] = (), wr
 
 
 def _plain(value: Any) -> Any:
-    """A value as it is read again from JSON."""
+    """A value, or a dataclass, as it is read again from JSON."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
     return json.loads(json.dumps(value, default=str))
 
 
@@ -165,7 +167,7 @@ def _add_defaults(before: dict[str, Any], config: Any) -> None:
             continue
         default = setting.default if setting.default_factory is MISSING else setting.default_factory()
         if default is not MISSING:
-            before[setting.name] = _plain(asdict(default) if is_dataclass(default) else default)
+            before[setting.name] = _plain(default)
 
 
 def _is_same(name: str, before: dict[str, Any], wanted: dict[str, Any]) -> bool:
