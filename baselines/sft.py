@@ -266,4 +266,4 @@ def _save_chat(config: Config) -> None:
 
 
 if __name__ == "__main__":
-    run_from_terminal(Config, run)
+    run_from_terminal(Config, run, after_stop="begins anew")

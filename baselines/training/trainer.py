@@ -21,7 +21,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,7 @@ from baselines.training.sharding import (
     make_whole_copy,
     whole_state,
 )
+from baselines.training.signals import delayed_signals, sigterm_raises
 from baselines.training.trackers import check_trackers, flat_settings, run_names
 from baselines.training.update import Learner, update
 from textagent_gym.errors import InvalidOptionError, WorldBrokenError
@@ -108,9 +109,10 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         RunFolderError: the folder holds another run, or a damaged one, is in use, or cannot be written.
         DivergedError: a loss or a gradient is not a finite number.
         WorldBrokenError: not one episode of an iteration could be played.
+        TerminatedError: the process was asked to end by SIGTERM.
     """
     keep_freed_memory()
-    with ExitStack() as held:
+    with sigterm_raises(), ExitStack() as held:
         return _train(_Run(config, method, held), log)
 
 
@@ -191,11 +193,23 @@ def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
 
 def _iterate(run: _Run, player: Player, log: Callable[[dict[str, Any]], None] | None) -> None:
     """One iteration. It has seeds of its own, so what happens in it does not depend on when a run resumed."""
-    config, iteration = run.config, run.iteration
+    config = run.config
     started = time.perf_counter()
     policy = run.acting_policy()
-    played = player.take(iteration, policy if run.behaviour is None else run.behaviour)
-    collection, stage = played.collection, run.stage
+    played = player.take(run.iteration, policy if run.behaviour is None else run.behaviour)
+    # Of several processes each would end by itself, amid the next iteration of the others, and save nothing.
+    with delayed_signals() if run.accelerator.num_processes == 1 else nullcontext():
+        metrics = _learn(run, player, policy, played, started)
+        if run.accelerator.is_main_process and log is not None:
+            log(metrics)
+    if run.iteration % config.checkpoint_every == 0 or run.iteration == config.iterations:
+        run.keep_sample("training", played.collection.trajectories)
+        run.save_checkpoint()
+
+
+def _learn(run: _Run, player: Player, policy: Any, played: Played, started: float) -> dict[str, Any]:
+    """Update the weights by the episodes of an iteration, and log its metrics; meanwhile nothing can be saved."""
+    config, iteration, collection, stage = run.config, run.iteration, played.collection, run.stage
     summary = _summary(played, iteration, run.curriculum)
     run.is_between_updates = False
     run.successes.append(run.curriculum.success(stage, summary))
@@ -227,11 +241,7 @@ def _iterate(run: _Run, player: Player, log: Callable[[dict[str, Any]], None] | 
         append_metrics(run.folder, metrics)
         append_lines(run.folder, broken_lines(run.iteration, collection.breaks), BROKEN)
     run.is_between_updates = True
-    if run.accelerator.is_main_process and log is not None:
-        log(metrics)
-    if run.iteration % config.checkpoint_every == 0 or run.iteration == config.iterations:
-        run.keep_sample("training", collection.trajectories)
-        run.save_checkpoint()
+    return metrics
 
 
 def _summary(of: Played, iteration: int, curriculum: Curriculum) -> dict[str, float]:
