@@ -136,7 +136,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     from baselines.envs.labelled import Labelled
     from baselines.envs.pool import make_text_env
     from baselines.policy.chat import chat_of
-    from baselines.policy.models import context_length, load_policy
+    from baselines.policy.models import context_length, load_policy, room_before_action
     from baselines.settings.dialogue import check_plain, dialogue_of
     from baselines.training.run_log import TRAJECTORIES, logged
 
@@ -148,10 +148,12 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
         may_change = HARMLESS - {"iterations"}
         claim_folder(config.out, config, may_change, write=False)
         model, tokenizer = load_policy(config.model)
+        context = context_length(model)
+        room_before_action(context, config.max_action_tokens)
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         claim_folder(config.out, config, may_change)
         chat = chat_of(config.model, tokenizer, config.system)
-        this = _Run(config, chat, expert, context_length(model))
+        this = _Run(config, chat, expert, context)
         done = _iterations_done(this.policy)
         for file in (METRICS, TRAJECTORIES):
             drop_metrics_after(config.out, done, file)

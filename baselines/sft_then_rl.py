@@ -190,6 +190,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     from baselines.envs.pool import make_text_env
     from baselines.policy.chat import chat_of
     from baselines.policy.models import load_policy
+    from baselines.rollout.backend import check_server
     from baselines.settings.dialogue import check_plain
     from baselines.training.trainer import check_run, train
 
@@ -201,6 +202,8 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
         check_plain(config.dialogue)
     rl: Any = replace(config, out=config.out / "rl", iterations=bought.iterations)
     check_run(rl, method)
+    if not (rl.out / "policy").is_dir():
+        check_server(config.generator, config.server_url)
     with ExitStack() as stack:
         env = stack.enter_context(closing(make_text_env(config.env, config.set, config.wrappers)))
         _check_demonstrations(config, env, bought.demonstrations)

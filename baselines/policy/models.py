@@ -96,6 +96,23 @@ def context_length(model: PreTrainedModel) -> int:
     return int(length)
 
 
+def room_before_action(context: int, max_action_tokens: int) -> int:
+    """Largest number of tokens that can be read where an action shall fit too.
+
+    Args:
+        context: largest number of tokens that a policy can read at once.
+        max_action_tokens: largest number of tokens per action.
+
+    Raises:
+        InvalidOptionError: an action leaves no room for anything else.
+    """
+    if max_action_tokens >= context:
+        raise InvalidOptionError(
+            f"max_action_tokens must be less than the policy's context of {context} tokens, got {max_action_tokens}"
+        )
+    return context - max_action_tokens
+
+
 def make_tokenizer(texts: Iterable[str], vocabulary: int = 1_500) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer trained on `texts`, with a chat template. Any string has ids and comes back unchanged.
 

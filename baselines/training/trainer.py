@@ -46,9 +46,9 @@ from baselines.policy.adapters import (
     merged,
 )
 from baselines.policy.chat import chat_of
-from baselines.policy.models import context_length, load_policy
+from baselines.policy.models import context_length, load_policy, room_before_action
 from baselines.rollout import Collector, EpisodeRequest, make_collector, share_of
-from baselines.rollout.backend import check_installed
+from baselines.rollout.backend import check_installed, check_server
 from baselines.rollout.trajectory import Trajectory
 from baselines.settings.config import HARMLESS, Precision, TrainerConfig
 from baselines.settings.run_folder import (
@@ -319,9 +319,13 @@ class _Run:
         self.played = replace(config, model=str(checkpoint.folder)) if checkpoint else config
         with self.accelerator.main_process_first():
             self.curriculum = check_run(self.played, method)
+        if checkpoint is None or checkpoint.iteration < config.iterations:
+            check_server(config.generator, config.server_url)
         try:
             policy, tokenizer = self._load_policy(checkpoint)
-            context_length(policy)  # Refused before the folder is claimed.
+            context = context_length(policy)
+            for tokens in (config.max_action_tokens, config.eval_max_action_tokens or 1):
+                room_before_action(context, tokens)  # Refused before the folder is claimed.
             critic = self._load_critic(checkpoint)
         except (OSError, SafetensorError) as error:
             if checkpoint is None:
