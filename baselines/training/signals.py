@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _DELAYED = b"\nStopping when this update has ended; the same again stops at once.\n"
+"""Said when a signal is delayed, because an update of a large model takes minutes."""
 
 
 class TerminatedError(KeyboardInterrupt):
