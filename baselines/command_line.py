@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from baselines.settings.config import RolloutConfig, TrainerConfig
 from baselines.settings.mixture import whole_id
 from baselines.settings.recipe import RecipeError, read_recipe
 from baselines.settings.run_folder import RunFolderError
+from baselines.training.signals import TerminatedError
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.knobs import read_settings
 from textagent_gym.registration import full_id
@@ -52,8 +54,21 @@ def train_with(method: Callable[[Any], Method]) -> Callable[..., Path]:
     return run
 
 
-def run_from_terminal(config: type[Any], run: Callable[[Any, LogFunction], Path]) -> None:
-    """Read a configuration from the command line, train with it and print a line of metrics per iteration."""
+def run_from_terminal(
+    config: type[Any],
+    run: Callable[[Any, LogFunction], Path],
+    after_stop: str = "resumes from the last checkpoint",
+) -> None:
+    """Read a configuration from the command line, train with it and print a line of metrics per iteration.
+
+    Args:
+        config: dataclass of the configuration.
+        run: function that trains, and returns the folder of the policy.
+        after_stop: what the same command does after it was stopped.
+
+    Raises:
+        SystemExit: an error, as its message; 130 after Ctrl-C, and 143 after SIGTERM.
+    """
     let_waiting_threads_sleep()
     from baselines.credit.advantages import GroupTooSmallError
 
@@ -62,10 +77,15 @@ def run_from_terminal(config: type[Any], run: Callable[[Any, LogFunction], Path]
         policy = run(settings, lambda metrics: print(json.dumps(metrics), flush=True))
     except (TextAgentError, RunFolderError, GroupTooSmallError, gymnasium.error.Error, OSError) as error:
         raise SystemExit(str(error)) from None
-    except KeyboardInterrupt:
-        print("Stopped. The same command resumes from the last checkpoint.")
-        raise SystemExit(130) from None
+    except KeyboardInterrupt as stop:
+        print(f"Stopped. The same command {after_stop}.")
+        raise SystemExit(exit_status(stop)) from None
     print(f"Policy saved to {policy}")
+
+
+def exit_status(stop: KeyboardInterrupt) -> int:
+    """Exit status of a program that was stopped, as shells count: 128 and the number of the signal."""
+    return 128 + (signal.SIGTERM if isinstance(stop, TerminatedError) else signal.SIGINT)
 
 
 def read_config(config: type[ConfigT], arguments: Sequence[str], program: str | None = None) -> ConfigT:

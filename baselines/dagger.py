@@ -43,7 +43,14 @@ import numpy as np
 
 from baselines.command_line import LogFunction, run_from_terminal
 from baselines.settings.config import HARMLESS, LabelAgent, RolloutConfig, check_at_least
-from baselines.settings.run_folder import METRICS, append_metrics, claim_folder, drop_metrics_after, write_whole
+from baselines.settings.run_folder import (
+    METRICS,
+    append_metrics,
+    claim_folder,
+    drop_metrics_after,
+    hold_folder,
+    write_whole,
+)
 from baselines.sft import FineTuningConfig, fit, report
 from textagent_gym.errors import InvalidOptionError, UnsupportedOperationError
 
@@ -121,7 +128,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     Raises:
         InvalidOptionError: the world is not one of text or has no such expert, an action of the expert is longer than
             `max_action_tokens`, the policy converses otherwise than experts do, or several processes were started.
-        RunFolderError: the folder holds another run.
+        RunFolderError: the folder holds another run, or is in use.
         UnsupportedOperationError: the expert has no answer in any state of many episodes.
     """
     from accelerate import PartialState
@@ -129,7 +136,7 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     from baselines.envs.labelled import Labelled
     from baselines.envs.pool import make_text_env
     from baselines.policy.chat import chat_of
-    from baselines.policy.models import context_length, load_policy
+    from baselines.policy.models import context_length, load_policy, room_before_action
     from baselines.settings.dialogue import check_plain, dialogue_of
     from baselines.training.run_log import TRAJECTORIES, logged
 
@@ -137,14 +144,16 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
         raise InvalidOptionError("dagger runs in one process; start it without accelerate launch")
     check_plain(dialogue_of(config.model))
     expert = Labelled(make_text_env(config.env, config.set, config.wrappers), config.agent)
-    with closing(expert):
+    with closing(expert), hold_folder(config.out):
         may_change = HARMLESS - {"iterations"}
         claim_folder(config.out, config, may_change, write=False)
         model, tokenizer = load_policy(config.model)
+        context = context_length(model)
+        room_before_action(context, config.max_action_tokens)
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.
         claim_folder(config.out, config, may_change)
         chat = chat_of(config.model, tokenizer, config.system)
-        this = _Run(config, chat, expert, context_length(model))
+        this = _Run(config, chat, expert, context)
         done = _iterations_done(this.policy)
         for file in (METRICS, TRAJECTORIES):
             drop_metrics_after(config.out, done, file)

@@ -27,8 +27,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from baselines.command_line import let_waiting_threads_sleep
-from baselines.settings.run_folder import METRICS, RunFolderError, claim_folder, logged_lines
+from baselines.command_line import exit_status, let_waiting_threads_sleep
+from baselines.settings.run_folder import METRICS, RunFolderError, claim_folder, hold_folder, logged_lines
+from baselines.training.signals import sigterm_raises
 
 if TYPE_CHECKING:
     from baselines import sft
@@ -131,16 +132,17 @@ def run(config: Config) -> Path:
     """Do everything; returns the page."""
     started = time.perf_counter()
     console.print(f"[bold]Demo[/bold] with seed {config.seed}; everything goes to {config.out}/")
-    claim_folder(config.out, config)
-    make_games(config)
-    random_play, demos = write_random_play(config), write_demos(config)
-    from transformers.utils import logging as transformers_logging
+    with sigterm_raises(), hold_folder(config.out):
+        claim_folder(config.out, config)
+        make_games(config)
+        random_play, demos = write_random_play(config), write_demos(config)
+        from transformers.utils import logging as transformers_logging
 
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    sft = train_sft(config, read_language(config, random_play), demos)
-    rl = train_rl(config, sft)
-    page = evaluate(config, sft, rl)
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
+        sft = train_sft(config, read_language(config, random_play), demos)
+        rl = train_rl(config, sft)
+        page = evaluate(config, sft, rl)
     console.print(f"Done in {(time.perf_counter() - started) / 60:.1f} minutes. Look at {page}")
     return page
 
@@ -367,9 +369,9 @@ def main() -> None:
         run(config)
     except RunFolderError as error:
         raise SystemExit(str(error)) from None
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         console.print(f"\nStopped. What is done lies in {config.out}/; the same command resumes from there.")
-        raise SystemExit(130) from None
+        raise SystemExit(exit_status(stop)) from None
 
 
 if __name__ == "__main__":

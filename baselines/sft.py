@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Any
 from baselines.command_line import LogFunction, run_from_terminal
 from baselines.settings.config import check_above_zero, check_at_least
 from baselines.settings.dialogue import check_plain, dialogue_of
-from baselines.settings.run_folder import METRICS, append_metrics, claim_folder, drop_metrics_after
+from baselines.settings.run_folder import (
+    METRICS,
+    append_metrics,
+    check_folder,
+    claim_folder,
+    drop_metrics_after,
+    hold_folder,
+)
 from textagent_gym.errors import TextAgentError
 
 if TYPE_CHECKING:
@@ -194,8 +201,9 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
     Raises:
         DemonstrationError: the file of demonstrations cannot be used.
         InvalidOptionError: the policy converses otherwise than demonstrations do.
-        RunFolderError: the folder cannot be written.
+        RunFolderError: the folder cannot be written, or is in use.
     """
+    check_folder(config.out)
     check_plain(dialogue_of(config.model))
     trainer = make_trainer(config)
     is_main = trainer.is_world_process_zero()
@@ -221,16 +229,17 @@ def _recorded(config: Config, trainer: SFTTrainer) -> Iterator[None]:
     from baselines.training.run_log import TRAJECTORIES, demonstration_lines, keep_sample, logged
 
     folder = config.out / RECORD
-    claim_folder(folder, config, may_change=[field.name for field in fields(config)])
-    for file in (METRICS, TRAJECTORIES):
-        drop_metrics_after(folder, -1, file)
-    demos = read_demos(config.demos, config.max_demos)
-    arguments = trainer.args
-    with logged(
-        folder, lambda: trainer.state.global_step, processes=arguments.world_size, device=str(arguments.device)
-    ):
-        keep_sample(folder, demonstration_lines([demo["messages"] for demo in demos]))
-        yield
+    with hold_folder(folder):
+        claim_folder(folder, config, may_change=[field.name for field in fields(config)])
+        for file in (METRICS, TRAJECTORIES):
+            drop_metrics_after(folder, -1, file)
+        demos = read_demos(config.demos, config.max_demos)
+        arguments = trainer.args
+        with logged(
+            folder, lambda: trainer.state.global_step, processes=arguments.world_size, device=str(arguments.device)
+        ):
+            keep_sample(folder, demonstration_lines([demo["messages"] for demo in demos]))
+            yield
 
 
 def report(trainer: SFTTrainer, log: LogFunction) -> None:
@@ -257,4 +266,4 @@ def _save_chat(config: Config) -> None:
 
 
 if __name__ == "__main__":
-    run_from_terminal(Config, run)
+    run_from_terminal(Config, run, after_stop="begins anew")

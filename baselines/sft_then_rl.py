@@ -45,7 +45,7 @@ from baselines import gigpo, grpo, ppo, reinforce_pp, rloo
 from baselines.command_line import LogFunction, run_from_terminal
 from baselines.credit.method import Method
 from baselines.settings.config import HARMLESS, LabelAgent, check_above_zero
-from baselines.settings.run_folder import METRICS, claim_folder, logged_lines, write_whole
+from baselines.settings.run_folder import METRICS, claim_folder, hold_folder, logged_lines, write_whole
 from baselines.sft import RECORD, FineTuningConfig, read_demos
 from baselines.sft import Config as SftConfig
 from baselines.sft import run as fine_tune
@@ -183,13 +183,14 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
             policy converses otherwise than demonstrations do.
         GroupTooSmallError: `group_size` is smaller than the method needs.
         DemonstrationError: no demonstration can be learned from.
-        RunFolderError: the folder holds another run.
+        RunFolderError: the folder holds another run, or is in use.
     """
     from accelerate import PartialState
 
     from baselines.envs.pool import make_text_env
     from baselines.policy.chat import chat_of
     from baselines.policy.models import load_policy
+    from baselines.rollout.backend import check_server
     from baselines.settings.dialogue import check_plain
     from baselines.training.trainer import check_run, train
 
@@ -201,9 +202,12 @@ def run(config: Config, log: LogFunction | None = None) -> Path:
         check_plain(config.dialogue)
     rl: Any = replace(config, out=config.out / "rl", iterations=bought.iterations)
     check_run(rl, method)
+    if not (rl.out / "policy").is_dir():
+        check_server(config.generator, config.server_url)
     with ExitStack() as stack:
         env = stack.enter_context(closing(make_text_env(config.env, config.set, config.wrappers)))
         _check_demonstrations(config, env, bought.demonstrations)
+        stack.enter_context(hold_folder(config.out))
         claim_folder(config.out, config, HARMLESS, write=False)
         _, tokenizer = load_policy(config.model)
         # Only now: a start that fails, because there is no such model, leaves no folder that refuses the next one.

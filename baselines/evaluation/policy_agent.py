@@ -19,10 +19,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from transformers import DynamicCache
 
 from baselines.policy.chat import ChatFormat, chat_of
-from baselines.policy.models import context_length, load_policy
+from baselines.policy.models import context_length, load_policy, room_before_action
 from baselines.rollout.backend import Completion, Prompt
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Turn
@@ -65,7 +65,7 @@ class PolicyAgents:
         self.chat = chat_of(folder, tokenizer)
         self.settings = settings
         self.name, self.details = _identity(policy, self.chat, settings)
-        self.room = _room(model, settings)
+        self.room = room_before_action(context_length(model), settings.max_action_tokens)
         self._generator = TransformersGenerator(
             model.eval(),
             self.chat.end_id,
@@ -191,21 +191,6 @@ def _identity(policy: str, chat: ChatFormat, settings: PolicySettings) -> tuple[
     return f"model:{policy[:12]}", {**facts, **sampling, **dialogue, "format": format}
 
 
-def _room(model: PreTrainedModel, settings: PolicySettings) -> int:
-    """Largest number of tokens of a conversation before an action.
-
-    Raises:
-        InvalidOptionError: an action leaves no room for anything else.
-    """
-    context = context_length(model)
-    if settings.max_action_tokens >= context:
-        raise InvalidOptionError(
-            f"max_action_tokens must be less than the policy's context of {context} tokens, "
-            f"got {settings.max_action_tokens}"
-        )
-    return context - settings.max_action_tokens
-
-
 class Recomputer:
     """Reads what a policy is said to have sampled, and computes whether it would have.
 
@@ -227,7 +212,7 @@ class Recomputer:
         self._chat = chat_of(folder, tokenizer)
         self._settings = settings
         self._tolerance = tolerance
-        self._room = _room(model, settings)
+        self._room = room_before_action(context_length(model), settings.max_action_tokens)
         self.name, self.details = _identity(policy, self._chat, settings)
         self.tokens = self.exchanged = 0
 

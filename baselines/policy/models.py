@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -25,6 +26,9 @@ _DEVIATION = 0.1
 """Deviation of the tiny policy's first weights. With the usual 0.02, a model this narrow hardly begins to copy words
 from what it reads in a few hundred updates (one-room cooking games, 150 updates: 1% success on held-out games against
 30%)."""
+
+_WORDS = 10
+"""Number of words of a tokenizer, of which one must make a token: an empty one has a word or two that make none."""
 
 _PAD, _END, _USER, _ASSISTANT, _SYSTEM = "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>"
 
@@ -49,7 +53,7 @@ def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizer
 
     Raises:
         InvalidOptionError: the folder does not exist. A hub name has one slash at most, begins with neither "/" nor
-            ".", and does not lie in a folder that is there. Or what is there is no such model.
+            ".", and does not lie in a folder that is there. Or what is there is no such model, or has no tokenizer.
     """
     path = Path(name_or_path)
     is_path = name_or_path.startswith(("/", ".", "~")) or name_or_path.count("/") > 1
@@ -60,6 +64,12 @@ def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizer
         tokenizer = AutoTokenizer.from_pretrained(name_or_path)
     except (ValueError, RuntimeError, SafetensorError) as error:
         raise InvalidOptionError(f"the model {name_or_path} cannot be loaded: {error}") from error
+    # Where its files are missing, `transformers` makes an empty one, for which every text is nothing.
+    words = islice(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys(), _WORDS)
+    if not any(tokenizer.encode(word, add_special_tokens=False) for word in words):
+        raise InvalidOptionError(
+            f"the model {name_or_path} has no tokenizer: what was loaded knows no word; is tokenizer.json missing?"
+        )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model, tokenizer
@@ -84,6 +94,23 @@ def context_length(model: PreTrainedModel) -> int:
             f"{name} does not attend to its whole context (sliding_window={window}); choose a model that does"
         )
     return int(length)
+
+
+def room_before_action(context: int, max_action_tokens: int) -> int:
+    """Largest number of tokens that can be read where an action shall fit too.
+
+    Args:
+        context: largest number of tokens that a policy can read at once.
+        max_action_tokens: largest number of tokens per action.
+
+    Raises:
+        InvalidOptionError: an action leaves no room for anything else.
+    """
+    if max_action_tokens >= context:
+        raise InvalidOptionError(
+            f"max_action_tokens must be less than the policy's context of {context} tokens, got {max_action_tokens}"
+        )
+    return context - max_action_tokens
 
 
 def make_tokenizer(texts: Iterable[str], vocabulary: int = 1_500) -> PreTrainedTokenizerFast:

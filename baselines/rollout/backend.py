@@ -74,6 +74,18 @@ def check_installed(kind: GeneratorKind) -> None:
         raise MissingDependencyError("vllm", "train,vllm")
 
 
+def check_server(kind: GeneratorKind, server_url: str) -> None:
+    """Refuse a server that cannot be used, where there is to be one.
+
+    Raises:
+        InvalidOptionError: no server answers there, or it was not started as it has to be.
+    """
+    if kind == "vllm-server":
+        from baselines.rollout.vllm_server import VLLMServer
+
+        VLLMServer(server_url).close()
+
+
 def make_generator(
     kind: GeneratorKind,
     model: PreTrainedModel,

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from baselines.envs.labelled import LABEL
 from baselines.envs.pool import MakeEnv, Pool, make_pool
 from baselines.policy.chat import ChatFormat
+from baselines.policy.models import room_before_action
 from baselines.rollout.backend import Completion, Generator, Prompt, make_generator
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Trajectory, Turn
@@ -85,6 +86,9 @@ def make_collector(
         make_env: function that makes one environment.
         slots: number of episodes played at once.
         precision: precision of a back end that holds weights of its own.
+
+    Raises:
+        InvalidOptionError: an action may fill the whole context; or see `make_generator`.
     """
     generator = make_generator(
         config.generator,
@@ -97,6 +101,7 @@ def make_collector(
         precision=precision,
         server_url=config.server_url,
     )
+    room_before_action(generator.context_length, config.max_action_tokens)  # A server may read less than the policy.
     pool = make_pool(make_env, slots, config.pool, config.workers)
     return Collector(pool, generator, chat, patience=config.patience, answer_seconds=config.answer_seconds)
 

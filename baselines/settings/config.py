@@ -155,6 +155,8 @@ class RolloutConfig:
         check_above_zero("answer_seconds", self.answer_seconds)
         if not 0 < self.vllm_memory <= 1:
             raise InvalidOptionError(f"vllm_memory must be above 0 and at most 1, got {self.vllm_memory}")
+        if not self.server_url.startswith(("http://", "https://")):
+            raise InvalidOptionError(f"server_url must begin with http:// or https://, got {self.server_url}")
 
     @property
     def wrappers(self) -> tuple[Wrap, ...]:

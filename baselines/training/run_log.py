@@ -22,8 +22,9 @@ import numpy as np
 
 from baselines.rollout import BrokenEpisode
 from baselines.rollout.trajectory import Trajectory
-from baselines.settings.run_folder import RunFolderError, append_lines
+from baselines.settings.run_folder import RunFolderError, append_lines, drop_cut_line
 from baselines.settings.run_page import write_page
+from baselines.training.signals import sigterm_raises
 
 LOG = "log.jsonl"
 BROKEN = "broken.jsonl"
@@ -41,6 +42,8 @@ keep."""
 def logged(folder: Path, iteration: Callable[[], int], *, processes: int = 1, device: str = "cpu") -> Iterator[None]:
     """Log the start of a run and, at the end of the block, how it stopped; then its page shows it.
 
+    In the block, SIGTERM is handled as Ctrl-C is.
+
     Args:
         folder: folder of the run.
         iteration: number of iterations that have been done, asked at both ends.
@@ -50,7 +53,8 @@ def logged(folder: Path, iteration: Callable[[], int], *, processes: int = 1, de
     log_start(folder, iteration(), processes, device)
     cause: BaseException | None = None
     try:
-        yield
+        with sigterm_raises():
+            yield
     except BaseException as error:
         cause = error
         raise
@@ -59,11 +63,12 @@ def logged(folder: Path, iteration: Callable[[], int], *, processes: int = 1, de
 
 
 def log_start(folder: Path, iteration: int, processes: int, device: str) -> None:
-    """Log that a run starts or resumes.
+    """Log that a run starts or resumes; a line that a kill or a power failure has cut is dropped before.
 
     Raises:
         RunFolderError: it could not be written.
     """
+    drop_cut_line(folder / LOG)
     append_lines(folder, [start_event(iteration, processes, device)], LOG)
 
 

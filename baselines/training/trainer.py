@@ -21,7 +21,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,9 +46,9 @@ from baselines.policy.adapters import (
     merged,
 )
 from baselines.policy.chat import chat_of
-from baselines.policy.models import context_length, load_policy
+from baselines.policy.models import context_length, load_policy, room_before_action
 from baselines.rollout import Collector, EpisodeRequest, make_collector, share_of
-from baselines.rollout.backend import check_installed
+from baselines.rollout.backend import check_installed, check_server
 from baselines.rollout.trajectory import Trajectory
 from baselines.settings.config import HARMLESS, Precision, TrainerConfig
 from baselines.settings.run_folder import (
@@ -59,6 +59,7 @@ from baselines.settings.run_folder import (
     append_metrics,
     claim_folder,
     drop_metrics_after,
+    hold_folder,
     logged_iterations,
 )
 from baselines.training import zero
@@ -85,6 +86,7 @@ from baselines.training.sharding import (
     make_whole_copy,
     whole_state,
 )
+from baselines.training.signals import delayed_signals, sigterm_raises
 from baselines.training.trackers import check_trackers, flat_settings, run_names
 from baselines.training.update import Learner, update
 from textagent_gym.errors import InvalidOptionError, WorldBrokenError
@@ -105,12 +107,19 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         GroupTooSmallError: `group_size` is smaller than the method needs.
         InvalidOptionError: the observations or the actions of an environment are not text, or it does not take what the
             curriculum asks for.
-        RunFolderError: the folder holds another run, or a damaged one, or it cannot be written.
+        RunFolderError: the folder holds another run, or a damaged one, is in use, or cannot be written.
         DivergedError: a loss or a gradient is not a finite number.
         WorldBrokenError: not one episode of an iteration could be played.
+        TerminatedError: the process was asked to end by SIGTERM.
     """
     keep_freed_memory()
-    run = _Run(config, method)
+    with sigterm_raises(), ExitStack() as held:
+        return _train(_Run(config, method, held), log)
+
+
+def _train(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> Path:
+    """Do the iterations that are left, and say in the log how the run ended."""
+    config, method = run.config, run.method
     cause: BaseException | None = None
     try:
         _evaluate(run, log)
@@ -185,11 +194,23 @@ def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
 
 def _iterate(run: _Run, player: Player, log: Callable[[dict[str, Any]], None] | None) -> None:
     """One iteration. It has seeds of its own, so what happens in it does not depend on when a run resumed."""
-    config, iteration = run.config, run.iteration
+    config = run.config
     started = time.perf_counter()
     policy = run.acting_policy()
-    played = player.take(iteration, policy if run.behaviour is None else run.behaviour)
-    collection, stage = played.collection, run.stage
+    played = player.take(run.iteration, policy if run.behaviour is None else run.behaviour)
+    # Of several processes each would end by itself, amid the next iteration of the others, and save nothing.
+    with delayed_signals() if run.accelerator.num_processes == 1 else nullcontext():
+        metrics = _learn(run, player, policy, played, started)
+        if run.accelerator.is_main_process and log is not None:
+            log(metrics)
+    if run.iteration % config.checkpoint_every == 0 or run.iteration == config.iterations:
+        run.keep_sample("training", played.collection.trajectories)
+        run.save_checkpoint()
+
+
+def _learn(run: _Run, player: Player, policy: Any, played: Played, started: float) -> dict[str, Any]:
+    """Update the weights by the episodes of an iteration, and log its metrics; meanwhile nothing can be saved."""
+    config, iteration, collection, stage = run.config, run.iteration, played.collection, run.stage
     summary = _summary(played, iteration, run.curriculum)
     run.is_between_updates = False
     run.successes.append(run.curriculum.success(stage, summary))
@@ -221,11 +242,7 @@ def _iterate(run: _Run, player: Player, log: Callable[[dict[str, Any]], None] | 
         append_metrics(run.folder, metrics)
         append_lines(run.folder, broken_lines(run.iteration, collection.breaks), BROKEN)
     run.is_between_updates = True
-    if run.accelerator.is_main_process and log is not None:
-        log(metrics)
-    if run.iteration % config.checkpoint_every == 0 or run.iteration == config.iterations:
-        run.keep_sample("training", collection.trajectories)
-        run.save_checkpoint()
+    return metrics
 
 
 def _summary(of: Played, iteration: int, curriculum: Curriculum) -> dict[str, float]:
@@ -270,9 +287,14 @@ def _measure(trajectory: Trajectory) -> dict[str, Any]:
 
 
 class _Run:
-    """The state of a run."""
+    """The state of a run.
 
-    def __init__(self, config: TrainerConfig, method: Method) -> None:
+    Args:
+        config, method: see `train`.
+        held: stack that frees the folder of the run when it is left.
+    """
+
+    def __init__(self, config: TrainerConfig, method: Method, held: ExitStack) -> None:
         self.config = config
         self.method = method
         self.folder = config.out
@@ -291,15 +313,21 @@ class _Run:
                 f"staleness=1 with resample={method.resample} needs a single process: several would have to agree on "
                 "what is missing while they update"
             )
+        if self.accelerator.is_main_process:
+            held.enter_context(hold_folder(config.out))
         claim_folder(config.out, config, HARMLESS, write=False)
         checkpoint = find_checkpoint(config.out)
         # A run that resumes converses as it did, wherever the first model may be now.
         self.played = replace(config, model=str(checkpoint.folder)) if checkpoint else config
         with self.accelerator.main_process_first():
             self.curriculum = check_run(self.played, method)
+        if checkpoint is None or checkpoint.iteration < config.iterations:
+            check_server(config.generator, config.server_url)
         try:
             policy, tokenizer = self._load_policy(checkpoint)
-            context_length(policy)  # Refused before the folder is claimed.
+            context = context_length(policy)
+            for tokens in (config.max_action_tokens, config.eval_max_action_tokens or 1):
+                room_before_action(context, tokens)  # Refused before the folder is claimed.
             critic = self._load_critic(checkpoint)
         except (OSError, SafetensorError) as error:
             if checkpoint is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,15 @@ def test_weights_that_are_trained_are_precise(tiny: Path, tmp_path: Path) -> Non
     tokenizer.save_pretrained(tmp_path)
     for model in (load_policy(str(tmp_path))[0], load_critic(str(tmp_path))):
         assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("missing", [["tokenizer.json"], ["tokenizer.json", "tokenizer_config.json"]])
+def test_a_model_without_a_tokenizer_is_refused(tiny: Path, tmp_path: Path, missing: list[str]) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "model")
+    for name in missing:
+        (folder / name).unlink()
+    with pytest.raises(InvalidOptionError, match=r"has no tokenizer: .* is tokenizer\.json missing\?"):
+        load_policy(str(folder))
 
 
 @pytest.mark.parametrize(

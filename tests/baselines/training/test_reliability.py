@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +19,10 @@ from lights import LightsEnv
 from baselines import grpo, ppo
 from baselines.credit.losses import DivergedError
 from baselines.credit.method import Forward, Losses
+from baselines.training import trainer
+from baselines.training.signals import TerminatedError
 from baselines.training.trainer import train
+from baselines.training.update import update as update_weights
 from tests.baselines.runs import curve, kill_and_resume, lines, small_run, start
 from textagent_gym.errors import WorldBrokenError
 
@@ -34,6 +39,8 @@ class FaultyLights(LightsEnv):
         if FaultyLights.steps == FaultyLights.faulty_step:
             if self.fault == "raises":
                 raise LookupError("the world has a hole")
+            if self.fault == "terminates":
+                signal.raise_signal(signal.SIGTERM)
             if self.fault == "hangs":
                 time.sleep(3)
             elif self.fault == "nan":
@@ -81,6 +88,34 @@ def test_an_environment_that_raises_stops_the_run_and_loses_nothing(
     assert curve(out) == curve(tmp_path / "whole")
     assert [line["event"] for line in lines(out / "log.jsonl")] == ["start", "stop", "start", "stop"]
     assert lines(out / "log.jsonl")[-1]["cause"] is None
+
+
+def test_sigterm_loses_no_iteration_and_an_update_is_ended_before(
+    tiny: Path, tmp_path: Path, faulty: type[FaultyLights], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grpo.run(config(tiny, tmp_path / "whole"))
+    steps, out, seen = faulty.steps, tmp_path / "stopped", []
+    updates = itertools.count(1)
+
+    def update(*arguments: Any, **settings: Any) -> dict[str, float]:
+        if next(updates) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return update_weights(*arguments, **settings)
+
+    monkeypatch.setattr(trainer, "update", update)
+    for fault in (math.inf, steps - 2):  # Amid the second update, and then amid the last iteration's episodes.
+        faulty.fault, faulty.faulty_step = "terminates", fault
+        with pytest.raises(TerminatedError):
+            grpo.run(config(tiny, out), log=seen.append)
+        stop = lines(out / "log.jsonl")[-1]
+        assert (stop["iteration"], stop["cause"]) == (2, "TerminatedError: SIGTERM")
+        assert "TerminatedError: SIGTERM" in (out / "index.html").read_text()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        faulty.steps = 2 * steps // 3
+    faulty.faulty_step = math.inf
+    grpo.run(config(tiny, out), log=seen.append)
+    assert [line["iteration"] for line in seen] == [1, 2, 3]
+    assert curve(out) == curve(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from baselines import dagger, grpo, sft, sft_then_rl
-from baselines.training.run_log import demonstration_lines
+from baselines import dagger, demo, grpo, sft, sft_then_rl
+from baselines.settings.run_folder import FolderInUseError, hold_folder
+from baselines.training.run_log import demonstration_lines, log_start
 from tests.baselines.runs import LIGHTS, lines, small_run
 
 Start = Callable[[Path, Path, Path], Path]
@@ -81,6 +82,18 @@ def test_a_run_folder_holds_settings_versions_curves_and_episodes_and_shows_them
     assert 'aria-label="loss"' in page
 
 
+@pytest.mark.parametrize("trainer", [*STARTS, "demo"])
+def test_a_folder_in_use_is_refused_and_nothing_in_it_is_touched(
+    tiny: Path, demos: Path, tmp_path: Path, trainer: str
+) -> None:
+    start = {**STARTS, "demo": lambda tiny, demos, out: demo.run(demo.Config(out=out))}[trainer]
+    folder = tmp_path / "fine-tuning" if trainer == "sft" else tmp_path
+    with hold_folder(folder):
+        with pytest.raises(FolderInUseError, match=f"{folder} is in use by process"):
+            start(tiny, demos, tmp_path)
+        assert [path.name for path in folder.iterdir()] == ["lock"]
+
+
 @pytest.mark.parametrize("trainer", ["dagger", "sft", "sft_then_rl"])
 def test_the_cause_of_an_error_is_in_the_log_and_on_the_page(
     tiny: Path, demos: Path, tmp_path: Path, trainer: str, monkeypatch: pytest.MonkeyPatch
@@ -110,6 +123,15 @@ def test_fine_tuning_begins_anew_and_so_does_its_record_but_not_its_log(
     assert {line["iteration"] for line in lines(folder / "metrics.jsonl")} == {1}
     assert len(lines(folder / "trajectories.jsonl")) == 2
     assert [line["event"] for line in lines(folder / "log.jsonl")] == ["start", "stop", "start", "stop"]
+
+
+def test_a_line_of_the_log_that_was_cut_does_not_swallow_the_next_start(tmp_path: Path) -> None:
+    for _ in range(2):
+        log_start(tmp_path, 3, 1, "cpu")
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(log.read_bytes()[:-40])
+    log_start(tmp_path, 4, 1, "cpu")
+    assert [line["iteration"] for line in lines(log)] == [3, 4]
 
 
 def test_a_demonstration_reads_as_what_was_said_before_each_action() -> None:

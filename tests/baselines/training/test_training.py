@@ -115,10 +115,11 @@ def test_a_finished_run_does_nothing_and_resumes_when_asked_for_more(tiny: Path,
     assert all(torch.equal(again[key], whole[key]) for key in whole)
 
 
-def test_settings_that_change_no_curve_may_change(tiny: Path, tmp_path: Path) -> None:
-    grpo.run(config(tiny, tmp_path, iterations=1))
-    grpo.run(config(tiny, tmp_path, iterations=2, microbatch=100, slots=3, checkpoint_every=5))
-    assert [metrics["iteration"] for metrics in curve(tmp_path)] == [1, 2]
+def test_settings_that_change_no_curve_may_change_and_so_may_the_name_of_the_folder(tiny: Path, tmp_path: Path) -> None:
+    grpo.run(config(tiny, tmp_path / "before", iterations=1))
+    out = (tmp_path / "before").rename(tmp_path / "after")
+    grpo.run(config(tiny, out, iterations=2, microbatch=100, slots=3, checkpoint_every=5))
+    assert [metrics["iteration"] for metrics in curve(out)] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -139,11 +140,31 @@ def test_a_world_that_is_not_text_is_refused_before_anything_is_made(env: str, s
         evaluate_policy(str(nowhere), env, {}, tasks=1)
 
 
-def test_a_start_that_fails_leaves_no_folder_behind(tiny: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    with pytest.raises(InvalidOptionError, match="no-such-model"):
-        grpo.run(config(tmp_path / "no-such-model", out))
-    grpo.run(config(tiny, out, iterations=1))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "/no-such-model"}, "/no-such-model of the model does not exist"),
+        ({"max_action_tokens": 4096}, "max_action_tokens must be less than the policy's context of 4096 tokens"),
+        ({"eval_max_action_tokens": 9000}, "of 4096 tokens, got 9000"),
+        ({"generator": "vllm-server", "server_url": "http://127.0.0.1:9"}, "no vLLM server answers there"),
+        ({"generator": "vllm-server", "server_url": "localhost:9"}, "server_url must begin with http:// or https://"),
+    ],
+)
+def test_a_start_that_fails_leaves_no_folder_behind(
+    tiny: Path, tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        grpo.run(config(tiny, tmp_path / "runs" / "first", **changes))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_folder_is_told_before_a_model_is_loaded(demos: Path, tmp_path: Path) -> None:
+    file = tmp_path / "run"
+    file.write_text("mine")
+    with pytest.raises(RunFolderError, match=f"{file} is a file"):
+        grpo.run(config(tmp_path / "no-such-model", file))
+    with pytest.raises(RunFolderError, match=f"{file} is a file"):
+        sft.run(sft.Config(model=str(tmp_path / "no-such-model"), demos=demos, out=file))
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes] | None] = {

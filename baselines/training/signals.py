@@ -1,0 +1,73 @@
+"""How a run is stopped from outside: by Ctrl-C, and by SIGTERM, which schedulers and containers send.
+
+Both raise an exception wherever the main thread is, so that the run is saved, logged and closed. An update alone is not
+interrupted: a signal that comes meanwhile is delivered when it has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_DELAYED = b"\nStopping when this update has ended; the same again stops at once.\n"
+"""Said when a signal is delayed, because an update of a large model takes minutes."""
+
+
+class TerminatedError(KeyboardInterrupt):
+    """The process was asked to end by SIGTERM, which is handled as Ctrl-C is."""
+
+
+@contextmanager
+def sigterm_raises() -> Iterator[None]:
+    """Make SIGTERM raise `TerminatedError` in the block, in the main thread of a program that has no handler for it."""
+    if not _is_main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def terminate(*_: Any) -> NoReturn:
+        raise TerminatedError("SIGTERM")
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def delayed_signals() -> Iterator[None]:
+    """Deliver Ctrl-C and SIGTERM at the end of the block; a second one comes through at once."""
+    handlers: dict[int, Any] = {}
+    if _is_main_thread():  # Where there is no handler in Python, there is nothing to delay.
+        handlers = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
+    noted: list[int] = []
+
+    def restore() -> None:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+    def note(number: int, _: Any) -> None:
+        noted.append(number)
+        if len(noted) == 1:
+            os.write(2, _DELAYED)  # Not printed: the signal may have interrupted a print.
+            return
+        restore()
+        signal.raise_signal(number)
+
+    for number in handlers:
+        signal.signal(number, note)
+    try:
+        yield
+    finally:
+        restore()
+    if noted:
+        signal.raise_signal(noted[0])
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
