@@ -286,6 +286,8 @@ class BabyAIGridEnv(BabyAIEnv):
     | `clauses`, `kinds`, `locations` | the instruction | more to do, in an order |
     | `locked_room`, `doors_open` | doors | a key to find first |
 
+    Where no `solution_length` is asked for, a measured one may be more than the shortest: `exact` is then false.
+
     More objects make plans of walks a little longer, as there is more in the way: in two rooms with `room_size=8`, 2.9
     actions with two objects and 3.4 with twenty. Plans of steps do not grow with them.
 

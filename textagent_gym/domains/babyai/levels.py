@@ -59,7 +59,7 @@ class GridSpec(PlayOptions):
     doors_open: bool = knob(False, "whether all doors that are not locked stand open", short="p")
     locked_room: bool = knob(False, "whether one room is locked; its key is one of the objects", short="x")
     solution_length: int | None = knob(
-        None, "actions of the shortest plan found, exactly; `None` for any", low=1, high=100, short="q",
+        None, "actions of the shortest plan, exactly, proven by search; `None` for any", low=1, high=100, short="q",
         axis="solution_length",
     )  # fmt: skip
 
