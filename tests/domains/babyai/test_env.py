@@ -101,6 +101,39 @@ def test_what_would_change_nothing_says_why() -> None:
         assert env.state_key() == key
 
 
+def test_a_name_without_its_number_is_answered_with_the_numbers() -> None:
+    env = make("BabyAI-GoToLocalS8N7-v0", max_turns=500)
+    env.reset(options={"task_index": 0})
+    named = [action for action in env.admissible_actions() if action.startswith("go to ")]
+    name = next(action[6:-2] for action in named if action.endswith(" 1"))
+    observation, _, _, _, info = env.step(f"Go to {name}")
+    assert observation.startswith(f"Names end with a number: go to {name} 1")
+    assert not info["valid_action"]
+
+
+def test_upstreams_observations_refuse_as_agentgym_does() -> None:
+    env = make("BabyAI-GoToLocalS8N7-v0", max_turns=500, observation_format="upstream")
+    env.reset(options={"task_index": 0})
+    name = next(action[6:] for action in env.admissible_actions() if action.startswith("go to "))
+    env.step(f"go to {name}")
+    refusals = {
+        "": "No change in state.",
+        f"go to {name}": "No change in state.",
+        f"go to {name[:-2]}": "The action is not recognized. Please check valid actions.",
+        "go to red ball 99": "The action is not recognized. Please check valid actions.",
+        "dance": "The action is not recognized. Please check valid actions.",
+        "drop": "You cannot drop the object, as you are not carrying anything.",
+    }
+    for action, answer in refusals.items():
+        observation, _, _, _, info = env.step(action)
+        assert (observation, info["valid_action"]) == (answer, False)
+    observation, _, _, _, info = env.step("check available actions")
+    assert observation.startswith("You can take the following actions: turn left, turn right, ")
+    assert f"pickup {name}, " in observation
+    assert observation.endswith(", check available actions")
+    assert info["valid_action"]
+
+
 def test_a_locked_door_needs_its_key() -> None:
     env = make("BabyAI-UnlockLocalDist-v0", max_turns=500)
     for index in range(20):
