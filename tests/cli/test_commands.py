@@ -334,6 +334,14 @@ def test_an_interval_that_cannot_be_told_is_shown_as_such() -> None:
     assert "turns over the shortest solution 1.000 [n/a]" in out.getvalue()
 
 
+def test_a_solution_that_is_not_proven_to_be_shortest_is_not_called_shortest() -> None:
+    out = io.StringIO()
+    result = evaluate(LIGHTS, "oracle", tasks=2)
+    inexact = [replace(each, complexity={**(each.complexity or {}), "exact": False}) for each in result.episodes]
+    Console(file=out, width=200).print(evaluation_table(replace(result, episodes=tuple(inexact))))
+    assert "turns over the shortest solution known 1.000" in out.getvalue()
+
+
 def test_the_version_is_that_of_the_package() -> None:
     assert call("--version").stdout == f"textagent-gym {version('textagent-gym')}\n"
 

@@ -106,8 +106,10 @@ def _table(
         summary = summarize(counted, unit_returns=unit_returns) if counted else None
         shown.append((name, _cells(summary, scored) if summary else {"episodes": "0"}))
         if summary and not number:
+            exact = all((episode.complexity or {}).get("exact") for episode in counted if episode.success)
+            shortest = "the shortest solution" if exact else "the shortest solution known"
             caption = f"invalid actions per episode {summary.invalid_share}" + (
-                f", turns over the shortest solution {summary.efficiency}" if summary.efficiency else ""
+                f", turns over {shortest} {summary.efficiency}" if summary.efficiency else ""
             )
             cost = total([episode.cost for episode in episodes])
             caption += "" if cost is None else f", cost {cost:.4g}"

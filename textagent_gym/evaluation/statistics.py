@@ -60,8 +60,8 @@ class Summary:
         broken: number of episodes whose world broke, which count neither as won nor as lost.
         stopped: number of episodes that the agent stopped, its context being full; they count as lost.
         invalid_share: mean share of the actions of a task that were not valid.
-        efficiency: mean number of actions per action of the shortest solution, in solved episodes, so at least 1.0
-            where solutions are proven to be shortest; `None` where none was solved or no solution is known.
+        efficiency: mean number of actions per action of the shortest solution known, in solved episodes, so at least
+            1.0 where solutions are proven to be shortest; `None` where none was solved or no solution is known.
         tokens_per_episode: mean number of tokens that the agent's model wrote; `None` where they were not counted.
     """
 
@@ -288,7 +288,7 @@ def _success(clusters: Sequence[Sequence[EpisodeRecord]]) -> Interval:
 
 
 def _efficiency(episode: EpisodeRecord) -> float | None:
-    """Actions per action of the shortest solution; `None` unless the episode was solved and a solution is known."""
+    """Actions per action of the shortest solution known; `None` unless there is one and the episode was solved."""
     length = (episode.complexity or {}).get("solution_length")
     return episode.turns / length if episode.success and length else None
 

@@ -16,7 +16,7 @@ from tests.domains.oracle_episode import solve
 from textagent_gym.agents import make_agent
 from textagent_gym.calls import parse_function
 from textagent_gym.core import TextEnv
-from textagent_gym.domains.babyai import GridSpec, LevelSpec
+from textagent_gym.domains.babyai import GridSpec, LevelSpec, construction, tasks
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
 from textagent_gym.evaluation import demonstrate, play
 
@@ -99,6 +99,39 @@ def test_what_would_change_nothing_says_why() -> None:
         assert len(observation) < 300
         assert not info["valid_action"]
         assert env.state_key() == key
+
+
+def test_a_name_without_its_number_is_answered_with_the_numbers() -> None:
+    env = make("BabyAI-GoToLocalS8N7-v0", max_turns=500)
+    env.reset(options={"task_index": 0})
+    named = [action for action in env.admissible_actions() if action.startswith("go to ")]
+    name = next(action[6:-2] for action in named if action.endswith(" 1"))
+    observation, _, _, _, info = env.step(f"Go to {name}")
+    assert observation.startswith(f"Names end with a number: go to {name} 1")
+    assert not info["valid_action"]
+
+
+def test_upstreams_observations_refuse_as_agentgym_does() -> None:
+    env = make("BabyAI-GoToLocalS8N7-v0", max_turns=500, observation_format="upstream")
+    env.reset(options={"task_index": 0})
+    name = next(action[6:] for action in env.admissible_actions() if action.startswith("go to "))
+    env.step(f"go to {name}")
+    refusals = {
+        "": "No change in state.",
+        f"go to {name}": "No change in state.",
+        f"go to {name[:-2]}": "The action is not recognized. Please check valid actions.",
+        "go to red ball 99": "The action is not recognized. Please check valid actions.",
+        "dance": "The action is not recognized. Please check valid actions.",
+        "drop": "You cannot drop the object, as you are not carrying anything.",
+    }
+    for action, answer in refusals.items():
+        observation, _, _, _, info = env.step(action)
+        assert (observation, info["valid_action"]) == (answer, False)
+    observation, _, _, _, info = env.step("check available actions")
+    assert observation.startswith("You can take the following actions: turn left, turn right, ")
+    assert f"pickup {name}, " in observation
+    assert observation.endswith(", check available actions")
+    assert info["valid_action"]
 
 
 def test_a_locked_door_needs_its_key() -> None:
@@ -203,12 +236,50 @@ def test_making_a_level_says_nothing_on_standard_output() -> None:
     assert out.getvalue() == ""
 
 
-def test_a_level_that_cannot_be_drawn_is_said_to_be_infeasible() -> None:
-    env = make(columns=1, room_size=4, objects=2)
+def test_a_level_that_cannot_be_drawn_is_said_to_be_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(construction, "MOST_DRAWS", 1)
+    env = make(columns=1, room_size=4, objects=1)
     with pytest.raises(InfeasibleDifficultyError, match="larger room_size or fewer objects"):
         env.reset(options={"task_index": 0})
+
+
+def test_a_task_is_made_whose_first_seeds_are_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in twelve is, where sixteen rooms of four cells hold 32 objects."""
+    drawn = iter(range(100))
+
+    def draw(spec: GridSpec, seed: bytes) -> Any:
+        if next(drawn) in (0, 1, 3, 4, 5):
+            raise construction.TooManyDrawsError
+        return real(spec, seed)
+
+    real = construction.draw
+    monkeypatch.setattr(construction, "draw", draw)
+    for index in range(3, 6):  # Whichever split the third level belongs to, one of these comes after the last.
+        assert make(objects=5, columns=1, room_size=7).tasks.task("train", index)
+    assert next(drawn) > 6
+
+
+def test_a_length_that_is_nowhere_near_is_given_up_with_the_nearest_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "DRAWS_TO_COME_NEAR", 20)
+    before = tasks.solve_within
+    lengths = []
+
+    def solve_within(*given: Any) -> Any:
+        plan = before(*given)
+        lengths.append(len(plan.commands))
+        return plan
+
+    monkeypatch.setattr(tasks, "solve_within", solve_within)
     env = make(columns=1, objects=2, kinds=("goto",), solution_length=60)
-    with pytest.raises(InfeasibleDifficultyError, match="have shorter plans and 0 longer ones"):
+    with pytest.raises(InfeasibleDifficultyError) as raised:
+        env.reset(options={"task_index": 0})
+    said = f"{len(lengths)} have shorter plans, the longest of {max(lengths)} actions, and 0 have longer ones"
+    assert said in str(raised.value)
+    assert len(lengths) <= 20
+    env = make(rows=2, kinds=("putnext",), clauses=2, solution_length=1)
+    monkeypatch.setattr(tasks, "solve_within", lambda *given: None)
+    monkeypatch.setattr(tasks, "DRAWS_FOR_A_LENGTH", 9)
+    with pytest.raises(InfeasibleDifficultyError, match=r"have longer plans, .* fewer clauses make plans shorter"):
         env.reset(options={"task_index": 0})
 
 
@@ -218,7 +289,9 @@ def test_a_level_that_cannot_be_drawn_is_said_to_be_infeasible() -> None:
         ({"view_size": 6}, "view_size must be odd, got 6"),
         ({"columns": 1, "locked_room": True}, "needs two rooms"),
         ({"columns": 1, "kinds": ("open",)}, "needs a door"),
-        ({"columns": 1, "room_size": 4, "objects": 3}, "at most 2, half of the 4 cells"),
+        ({"columns": 1, "kinds": "putnext", "objects": 1}, "needs a second object or a door: set objects, rows or"),
+        ({"columns": 1, "room_size": 4, "objects": 2}, "at most 1 of the 4 cells"),
+        ({"columns": 1, "room_size": 5, "objects": 5}, "at most 4, half of the 9 cells"),
         ({"kinds": ("fly",)}, "kinds must be"),
         ({"room": 3}, "Did you mean 'rooms'|'room' is not an option"),
         ({"text_format": "balrog", "observation_format": "upstream"}, "means text_format"),

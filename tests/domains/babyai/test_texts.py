@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.babyai_env import upstream_class
 from tests.domains.babyai.minigrid_levels import begin, play_beside, seen_by_minigrid
-from textagent_gym.domains.babyai.commands import admissible, named_things
+from textagent_gym.domains.babyai import agentgym_answers
+from textagent_gym.domains.babyai.commands import admissible, macro_command, named_things, normalize
 from textagent_gym.domains.babyai.grid import view
 from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.domains.babyai.texts import describe
@@ -123,3 +124,23 @@ def test_the_sentences_are_agentgyms(level: str, upstream_folder: Path) -> None:
         theirs.env = env
         for _ in play_beside(env, state, random.Random(seed), 40):
             assert describe(state, 7, "agentgym") == theirs.postprocess_obs(env.gen_obs())[0]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_both_refuse_is_refused_as_agentgym_does(level: str, upstream_folder: Path) -> None:
+    upstream = upstream_class(upstream_folder)
+    for seed in range(3):
+        env, state = begin(LevelSpec(level=level, actions="primitive"), seed)
+        theirs = object.__new__(upstream)
+        theirs.env = env
+        for _ in play_beside(env, state, random.Random(seed), 40):
+            theirs.action_space = theirs.postprocess_obs(env.gen_obs())[1]
+            names = {each.name for each in named_things(state, view(state, 7))}
+            for text, said in theirs.error_message.items():
+                refused = macro_command(state, normalize(text), 7).refusal
+                counted = "{" in said  # Their number, in this one message, is the table of all numbers.
+                renumbered = len({name.rpartition(" ")[0] for name in names}) < len(
+                    names
+                )  # They count what they reach.
+                if refused and not counted and not (renumbered and "no path" in said):
+                    assert agentgym_answers.refusal(state, normalize(text), 7) == said

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -116,18 +117,36 @@ def test_a_process_serves_one_environment_after_the_other() -> None:
         env.close()
 
 
-def test_the_simulator_leaves_the_callers_folder_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_simulator_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, here, temporary = (tmp_path / name for name in ("cache", "here", "temporary"))
+    for folder in (here, temporary):
+        folder.mkdir()
+    monkeypatch.setenv("TEXTAGENT_CACHE", str(cache))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.chdir(here)
     simulator = Server()
-    folder = Path(simulator._folder)
     simulator.load("find-plant", 0, "")
     simulator.step("look around")
-    assert list(tmp_path.iterdir()) == []
-    assert [file.name for file in folder.iterdir()] == ["object_type_ids.tsv"]
+    assert [*here.iterdir(), *temporary.iterdir()] == []
     os.kill(simulator.pid, signal.SIGKILL)
     simulator._process.wait(60)
     give(simulator)
-    assert not folder.exists()
+    (table,) = (path for path in cache.rglob("*") if not path.is_dir())
+    assert (table.name, os.readlink(table)) == ("object_type_ids.tsv", os.devnull)
+    table.unlink()
+    table.write_text("a table that a simulator wrote after its link was deleted")
+    assert os.readlink(server._working_folder() / table.name) == os.devnull
+
+
+@pytest.mark.parametrize("end", ["os._exit(1)", "os.kill(os.getpid(), signal.SIGTERM)"])
+def test_no_file_outlives_the_process_that_started_a_simulator(end: str, tmp_path: Path) -> None:
+    code = f"import os, signal; from textagent_gym.domains.scienceworld import server; kept = server.take(); {end}"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, check=False
+    )
+    assert ended.returncode
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_splits_are_those_of_the_simulator() -> None:

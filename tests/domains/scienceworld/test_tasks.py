@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from textagent_gym.domains.scienceworld import ScienceWorldOptions, ScienceWorldTasks, gold, server
 from textagent_gym.domains.scienceworld.gold import GoldPath, compute, gold_path
 from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
-from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError
+from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError, WorldBrokenError
 from textagent_gym.evaluation import suite_of
 from textagent_gym.registration import SCIENCEWORLD
 
@@ -67,8 +68,27 @@ def test_every_task_has_an_id() -> None:
 def test_without_java_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(server.MissingJavaError, match="apt-get install openjdk-17-jre-headless"):
+    with pytest.raises(server.MissingJavaError, match=r"JAVA_HOME is not set.*apt-get install openjdk-17-jre-headless"):
         server._java()
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    with pytest.raises(server.MissingJavaError, match=r"there is no `java` in PATH, and none in .* JAVA_HOME=/nowhere"):
+        server._java()
+
+
+@pytest.mark.skipif(find_spec("scienceworld") is None, reason="scienceworld is not installed")
+def test_a_java_that_does_not_run_is_told_by_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'libjvm.so: not there' >&2\nexit 3\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("TEXTAGENT_CACHE", str(tmp_path))
+    with pytest.raises(WorldBrokenError, match=rf"{java} has ended with status 3: libjvm.so: not there"):
+        server.Server()
+    java.write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(server, "_START_SECONDS", 0.5)
+    with pytest.raises(WorldBrokenError, match=r"has not started .* within 0\.5 s"):
+        server.Server()
 
 
 class Paths:

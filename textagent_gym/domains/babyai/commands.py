@@ -30,6 +30,8 @@ PRIMITIVE = {
     "turn left": LEFT, "turn right": RIGHT, "move forward": FORWARD, "pick up": PICK_UP, "drop": DROP,
     "toggle": TOGGLE,
 }  # fmt: skip
+WALKS = ("toggle and go through", "go through", "go to", "pick up")
+"""Beginnings of the commands that walk to what is seen."""
 DOOR_STATES = {OPEN: "open", CLOSED: "closed", LOCKED: "locked"}
 
 
@@ -106,13 +108,17 @@ def macro_command(state: State, text: str, size: int) -> Command:
     """What a normalized text means in the macro set."""
     if text in PRIMITIVE:
         return primitive_command(state, text)
-    for verb in ("toggle and go through", "go through", "go to", "pick up"):
+    for verb in WALKS:
         if text.startswith(f"{verb} "):
             name = text[len(verb) + 1 :]
             seen = view(state, size)
-            for each in named_things(state, seen):
+            named = named_things(state, seen)
+            for each in named:
                 if each.name == name:
                     return _walk(state, verb, each, _walks(state, seen))
+            alike = [each.name for each in named if name_of(state, each.thing) == name]
+            if alike:
+                return Command(refusal=f"Names end with a number: {verb} {' or '.join(alike)}.")
             return Command(refusal=f"You do not see {name[:100]}.")
     return Command(refusal="That is not an action.")
 

@@ -9,8 +9,10 @@ from typing import Any, Literal, Unpack
 from textagent_gym.action_format import ActionOptions
 from textagent_gym.calls import ActionError, Call, Parameter, Tool, ask_for_functions, parse_function, render_function
 from textagent_gym.core import Outcome, TextEnv
+from textagent_gym.domains.babyai import agentgym_answers
 from textagent_gym.domains.babyai.commands import (
     PRIMITIVE,
+    WALKS,
     Command,
     admissible,
     macro_command,
@@ -142,8 +144,9 @@ class BabyAIEnv(TextEnv[Task]):
         Goal: go to the red ball.
         You see: red ball 1, 3 ahead 1 left; grey closed door 1, 4 ahead. Wall 5 ahead. You carry: nothing.
 
-    `text_format="agentgym"` says it in AgentGym's sentences, `"balrog"` in BALROG's lines, and
-    `observation_format="upstream"` means AgentGym's.
+    `text_format="agentgym"` says it in AgentGym's sentences, `"balrog"` in BALROG's lines.
+    `observation_format="upstream"` means AgentGym's, and refuses as AgentGym does, with `No change in state.`, `The
+    action is not recognized. Please check valid actions.` and its like; `check available actions` lists actions then.
 
     ## Rewards
     Milestones: each clause of the instruction, such as `go to the red ball`, done in its order. `reward_density` says
@@ -194,11 +197,12 @@ class BabyAIEnv(TextEnv[Task]):
     def _act(self, action: str) -> Outcome:
         state = self._state
         try:
-            command = self._parse(state, action)
+            text = self._normalized(action)
         except ActionError as error:
             return Outcome(str(error), state.reached, valid=False)
+        command = self._parsed(state, text)
         if command.refusal:
-            return Outcome(command.refusal, state.reached, valid=False)
+            return self._refused(text, command.refusal)
         for primitive in command.actions:
             state.step(primitive)
             if state.status != "continue":
@@ -211,17 +215,28 @@ class BabyAIEnv(TextEnv[Task]):
         success, failure = state.status == "success", state.status == "failure"
         return Outcome(text, state.reached, success=success, failure=failure)
 
+    def _refused(self, text: str, reason: str) -> Outcome:
+        """The answer to an action that changes nothing."""
+        state = self._state
+        if self.observation_format == "upstream":
+            if "check" in text:
+                return Outcome(agentgym_answers.available_actions(state, self._size), state.reached)
+            reason = agentgym_answers.refusal(state, text, self._size) or self._described()
+        return Outcome(reason, state.reached, valid=False)
+
     def _described(self) -> str:
         return describe(self._state, self.view_size, self.text_format)
 
-    def _parse(self, state: State, action: str) -> Command:
-        """What an action stands for.
+    def _normalized(self, action: str) -> str:
+        """An action as a normalized command.
 
         Raises:
             ActionError: it is not a call of one of the tools.
         """
-        text = _command(parse_function(action, self.tools)) if self.tools else action
-        text = normalize(text)
+        return normalize(_command(parse_function(action, self.tools)) if self.tools else action)
+
+    def _parsed(self, state: State, text: str) -> Command:
+        """What a normalized command stands for."""
         return primitive_command(state, text) if self._size is None else macro_command(state, text, self._size)
 
     def _admissible_actions(self) -> tuple[str, ...]:
@@ -241,7 +256,7 @@ class BabyAIEnv(TextEnv[Task]):
     def _understood(self, state: State, action: str) -> Command:
         """What an action stands for; nothing, where it is not an action."""
         try:
-            return self._parse(state, action)
+            return self._parsed(state, self._normalized(action))
         except ActionError as error:
             return Command(refusal=str(error))
 
@@ -262,9 +277,7 @@ class BabyAIEnv(TextEnv[Task]):
             return command
         if command in PRIMITIVE:
             return render_function(Call(command.replace(" ", "_")))
-        verb = next(
-            verb for verb in ("toggle and go through", "go through", "go to", "pick up") if command.startswith(verb)
-        )
+        verb = next(verb for verb in WALKS if command.startswith(verb))
         return render_function(Call(verb.replace(" ", "_"), {"target": command[len(verb) + 1 :]}))
 
 
@@ -285,6 +298,8 @@ class BabyAIGridEnv(BabyAIEnv):
     | `rows`, `columns`, `room_size` | rooms | more to explore |
     | `clauses`, `kinds`, `locations` | the instruction | more to do, in an order |
     | `locked_room`, `doors_open` | doors | a key to find first |
+
+    Where no `solution_length` is asked for, a measured one may be more than the shortest: `exact` is then false.
 
     More objects make plans of walks a little longer, as there is more in the way: in two rooms with `room_size=8`, 2.9
     actions with two objects and 3.4 with twenty. Plans of steps do not grow with them.

@@ -59,7 +59,7 @@ class GridSpec(PlayOptions):
     doors_open: bool = knob(False, "whether all doors that are not locked stand open", short="p")
     locked_room: bool = knob(False, "whether one room is locked; its key is one of the objects", short="x")
     solution_length: int | None = knob(
-        None, "actions of the shortest plan found, exactly; `None` for any", low=1, high=100, short="q",
+        None, "actions of the shortest plan, exactly, proven by search; `None` for any", low=1, high=100, short="q",
         axis="solution_length",
     )  # fmt: skip
 
@@ -70,9 +70,15 @@ class GridSpec(PlayOptions):
             raise InvalidOptionError("locked_room=True needs two rooms: set rows or columns to 2")
         if rooms == 1 and set(self.kinds) == {"open"}:
             raise InvalidOptionError("kinds=('open',) needs a door: set rows or columns to 2")
-        space = rooms * (self.room_size - 2) ** 2
-        if self.objects > space // 2:
+        if rooms == 1 and self.objects == 1 and set(self.kinds) <= {"open", "putnext"}:
             raise InvalidOptionError(
-                f"objects={self.objects} needs more room: at most {space // 2}, half of the {space} cells, fit in "
-                f"{rooms} rooms with room_size={self.room_size}"
+                f"kinds={self.kinds} needs a second object or a door: set objects, rows or columns to 2"
+            )
+        space = rooms * (self.room_size - 2) ** 2
+        most = space // 2 if space > 4 else 1  # Minigrid keeps the middle of the world and the cells next to it clear.
+        if self.objects > most:
+            share = f", half of the {space} cells, fit" if most > 1 else f" of the {space} cells is free for one"
+            raise InvalidOptionError(
+                f"objects={self.objects} needs more room: at most {most}{share} in {rooms} "
+                f"room{'s' if rooms > 1 else ''} with room_size={self.room_size}"
             )

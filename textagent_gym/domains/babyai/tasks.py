@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from textagent_gym.complexity import Complexity
@@ -22,6 +22,14 @@ DRAWS = 60
 """Levels that are drawn for a task before it is called infeasible; two of three belong to another split."""
 DRAWS_FOR_A_LENGTH = 400
 """The same where a solution length is asked for."""
+DRAWS_TO_COME_NEAR = 100
+"""Draws after which a solution length is given up that the plans so far are nowhere near: the longest is less than half
+of ten less. About thirty of the levels belong to the split, and the longest of them is seldom far from that of all."""
+MOST_STUCK_AT_FIRST = 5
+"""Seeds that are stuck before the first level is drawn, each for half a second or more. Of the fullest levels that can
+be drawn, one in twelve is stuck."""
+MOST_STUCK = 20
+"""The same in all, where levels have been drawn."""
 
 Spec = LevelSpec | GridSpec
 
@@ -83,17 +91,19 @@ def _generate(spec: Spec, split: str, index: int) -> tuple[World, bytes]:
     from textagent_gym.domains.babyai.construction import TooManyDrawsError, draw, world_of
 
     length = spec.solution_length if isinstance(spec, GridSpec) else None
-    draws = DRAWS if length is None else DRAWS_FOR_A_LENGTH
-    stuck = shorter = longer = 0
-    for attempt in range(draws):
+    seen = _Drawn()
+    for attempt in range(DRAWS if length is None else DRAWS_FOR_A_LENGTH):
+        if length is not None and attempt == DRAWS_TO_COME_NEAR and seen.is_nowhere_near(length):
+            break
         seed = seed_bytes(VERSION, spec.slug, split, index, attempt)
         try:
             world = world_of(draw(spec, seed))
         except TooManyDrawsError:
-            stuck += 1
-            if stuck == 3:
+            seen.stuck += 1
+            if seen.stuck == (MOST_STUCK if seen.levels else MOST_STUCK_AT_FIRST):
                 break
             continue
+        seen.levels += 1
         if not in_split(repr(world), split):
             continue
         if length is None:
@@ -104,21 +114,49 @@ def _generate(spec: Spec, split: str, index: int) -> tuple[World, bytes]:
         plan = solve_within(State(world), view_of(spec), length)
         if plan is not None and len(plan.commands) == length:
             return world, seed
-        shorter += plan is not None
-        longer += plan is None
-    raise InfeasibleDifficultyError(_complaint(spec, shorter, longer, stuck))
+        if plan is None:
+            seen.longer += 1
+        else:
+            seen.shorter.append(len(plan.commands))
+    raise InfeasibleDifficultyError(f"no level was found for {spec.slug}: {seen.complaint()}")
 
 
-def _complaint(spec: Spec, shorter: int, longer: int, stuck: int) -> str:
-    start = f"no level was found for {spec.slug}"
-    if stuck:
-        return f"{start}: its objects and doors do not fit; a larger room_size or fewer objects help"
-    if shorter or longer:
-        return (
-            f"{start}: of those drawn, {shorter} have shorter plans and {longer} longer ones; more and larger rooms "
-            "and more clauses make them longer"
-        )
-    return f"{start}: those drawn belong to other splits; a larger room_size or more objects give more levels"
+@dataclass(slots=True)
+class _Drawn:
+    """Everything that was drawn in vain.
+
+    Attributes:
+        stuck: number of seeds with which a level cannot be drawn.
+        levels: number of levels, of any split.
+        shorter: lengths of the plans that are shorter than what was asked for.
+        longer: number of levels with longer plans, or with plans that were not found within the bounds of the search.
+    """
+
+    stuck: int = 0
+    levels: int = 0
+    shorter: list[int] = field(default_factory=list)
+    longer: int = 0
+
+    def is_nowhere_near(self, length: int) -> bool:
+        """Whether nine in ten plans are shorter, and by far: see `DRAWS_TO_COME_NEAR`."""
+        return 10 * self.longer <= len(self.shorter) and 2 * max(self.shorter, default=length) <= length - 10
+
+    def complaint(self) -> str:
+        """Reason why nothing was found, and what helps."""
+        if self.stuck and not self.levels:
+            return "its objects and doors do not fit; a larger room_size or fewer objects help"
+        if self.shorter:
+            return (
+                f"of those drawn, {len(self.shorter)} have shorter plans, the longest of {max(self.shorter)} actions, "
+                f"and {self.longer} have longer ones, or none within reach of the search; more and larger rooms and "
+                "more clauses make plans longer"
+            )
+        if self.longer:
+            return (
+                f"of those drawn, all {self.longer} have longer plans, or none within reach of the search; fewer and "
+                "smaller rooms and fewer clauses make plans shorter"
+            )
+        return "those drawn belong to other splits; a larger room_size or more objects give more levels"
 
 
 @lru_cache(maxsize=4096)

@@ -13,17 +13,18 @@ import atexit
 import json
 import logging
 import os
+import secrets
 import shutil
 import subprocess
-import tempfile
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread, Timer
+from threading import Event, Thread, Timer
 from typing import Any
 from weakref import WeakSet
 
 from textagent_gym.errors import TextAgentError, WorldBrokenError
+from textagent_gym.files import PART, cache_folder
 from textagent_gym.processes import after_fork, start
 
 _START_SECONDS = 180.0  # It takes one; on a machine with ten times as much to do as it can, twenty.
@@ -32,7 +33,12 @@ _MOST_IDLE = 4  # Processes kept for the next episodes; each holds about 300 MB.
 DETERMINISTIC = ("-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2")
 """Options of Java with which equal actions have equal results: the simulator goes through sets in the order of hashes
 that are random, which decides texts, temperatures and gold paths. With equal hashes, it is the order of insertion."""
-_JAVA_OPTIONS = (*DETERMINISTIC, "-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+_NO_FILES = ("-XX:-UsePerfData", f"-XX:ErrorFile={os.devnull}")
+"""Options of Java with which it writes no files of its own: none that others watch it by, none where it breaks down."""
+_JAVA_OPTIONS = (*DETERMINISTIC, *_NO_FILES, "-Xmx256m", "-XX:+UseSerialGC")
+_TABLE = "object_type_ids.tsv"  # What the simulator reads when it starts, and writes again with each new type.
+_MOST_PRINTED = 4000  # Bytes of what Java says on standard error that are kept for a message.
+_END_SECONDS = 5.0  # Between the end of a process's output and that of the process.
 _MOST_CHARACTERS = 1000  # Of an action that are sent; the longest valid ones have about 150.
 NOT_UNDERSTOOD = ("No known action matches that input.", "Unknown action.")
 """Beginnings of the simulator's answers to what is not a command."""
@@ -44,9 +50,11 @@ class MissingJavaError(TextAgentError, RuntimeError):
 
 
 class Server:
-    """One Java process with one simulator, in a working folder of its own, which goes with it.
+    """One Java process with one simulator.
 
-    The simulator reads and writes a table of object types in its working folder, `object_type_ids.tsv`.
+    The simulator keeps a table of object types in its working folder. That is a folder of the cache, the same for every
+    process, in which the table is a link to nowhere: it is read as empty, and what is written is gone, so that however
+    a process ends, it leaves nothing behind.
 
     Raises:
         MissingJavaError: there is no Java.
@@ -63,28 +71,19 @@ class Server:
         self._gateway: Any = None
         jars = os.pathsep.join(map(os.path.abspath, (py4j.find_jar_path(), JAR_PATH)))
         command = [_java(), "-cp", jars, *_JAVA_OPTIONS]
-        self._folder = tempfile.mkdtemp(prefix="textagent-scienceworld-")
         # Where the kernel does not see to it, it ends as soon as its input does.
         self._process = start(
             [*command, "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self._folder,
+            stderr=subprocess.PIPE,
+            cwd=_working_folder(),
         )
         _servers.add(self)
-        assert self._process.stdout is not None
-        limit = Timer(_START_SECONDS, self._process.kill)
-        limit.start()
-        port, token = self._process.stdout.readline(), self._process.stdout.readline()
-        limit.cancel()
-        if not token:
-            self.stop()
-            raise WorldBrokenError(f"Java has not started the simulator of ScienceWorld within {_START_SECONDS:g} s.")
-        Thread(target=_drain, args=(self._process.stdout,), daemon=True).start()
+        port, token = self._started(command[0])
         parameters = py4j.GatewayParameters(
-            port=int(port),
-            auth_token=token.decode().strip(),
+            port=port,
+            auth_token=token,
             read_timeout=_CALL_SECONDS,
             enable_memory_management=False,  # Few objects are asked for, and they go with the process.
         )
@@ -94,6 +93,39 @@ class Server:
         except self._errors as error:
             self.stop()
             raise WorldBrokenError(f"The simulator of ScienceWorld has not started: {_first_line(error)}") from None
+
+    def _started(self, java: str) -> tuple[int, str]:
+        """Port and password of the simulator, which the process prints first.
+
+        Raises:
+            WorldBrokenError: it has ended, or it does not print them in time.
+        """
+        printed, late = bytearray(), Event()
+        reader = Thread(target=_drain, args=(self._process.stderr, printed), daemon=True)
+        reader.start()
+
+        def give_up() -> None:
+            late.set()
+            self._process.kill()
+
+        limit = Timer(_START_SECONDS, give_up)
+        limit.start()
+        assert self._process.stdout is not None
+        port, token = self._process.stdout.readline(), self._process.stdout.readline()
+        limit.cancel()
+        if token:
+            Thread(target=_drain, args=(self._process.stdout, bytearray()), daemon=True).start()
+            return int(port), token.decode().strip()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_SECONDS)
+        reader.join(_END_SECONDS)
+        status = self._process.poll()
+        self.stop()
+        start = "Java has not started the simulator of ScienceWorld"
+        if late.is_set():
+            raise WorldBrokenError(f"{start} within {_START_SECONDS:g} s.")
+        told = printed.decode(errors="replace").strip() or "it said nothing on standard error"
+        raise WorldBrokenError(f"{start}: {java} has ended with status {status}: {told}")
 
     @property
     def pid(self) -> int:
@@ -150,13 +182,12 @@ class Server:
         return [int(number) for number in self._call(f"getVariations{split.capitalize()}")]
 
     def stop(self) -> None:
-        """End the process, wait for its end and delete its folder."""
+        """End the process and wait for its end."""
         if self._owner == os.getpid():
             if self._gateway is not None:
                 self._gateway.close()
             self._process.kill()
             self._process.wait()
-            shutil.rmtree(self._folder, ignore_errors=True)
         self.close_pipe()
 
     def close_pipe(self) -> None:
@@ -220,23 +251,47 @@ atexit.register(_stop_all)
 after_fork(_forget)
 
 
+def _working_folder() -> Path:
+    """Folder in which every simulator runs; see `Server`.
+
+    Raises:
+        WorldBrokenError: the cache folder cannot be written.
+    """
+    folder = cache_folder() / "scienceworld" / "working-folder"
+    table = folder / _TABLE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # None is there at first; a file is, where a simulator ran while somebody emptied the cache. On Windows, only
+        # administrators make links: there the table is a file that all share.
+        if os.name != "nt" and not table.is_symlink():
+            link = folder / f".{_TABLE}-{secrets.token_hex(4)}{PART}"
+            link.symlink_to(os.devnull)
+            link.replace(table)
+    except OSError as error:
+        raise WorldBrokenError(
+            f"ScienceWorld's simulator needs a folder in the cache: {error}. TEXTAGENT_CACHE names another cache folder"
+        ) from None
+    return folder
+
+
 def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else None
     java = java or shutil.which("java")
     if java is None:
+        named = f"none in the `bin` of JAVA_HOME={home}" if home else "JAVA_HOME is not set"
         raise MissingJavaError(
-            "ScienceWorld's simulator needs Java 8 or newer, and there is no `java` in PATH and no JAVA_HOME. "
+            f"ScienceWorld's simulator needs Java 8 or newer: there is no `java` in PATH, and {named}. "
             "On Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
         )
     return java
 
 
-def _drain(stream: Any) -> None:
-    """Read what the process prints, or it stops when the pipe is full."""
+def _drain(stream: Any, kept: bytearray) -> None:
+    """Read what the process prints, or it stops when the pipe is full, and keep the beginning."""
     with suppress(OSError, ValueError):
-        while stream.read(65536):
-            pass
+        while part := stream.read1(65536):
+            kept += part[: _MOST_PRINTED - len(kept)]
 
 
 def _first_line(error: BaseException) -> str:
