@@ -54,6 +54,13 @@ class AgentError(TextAgentError, RuntimeError):
     """
 
 
+class AgentFailedError(TextAgentError, RuntimeError):
+    """An agent cannot play at all: its own code raises, or its server cannot be reached or refuses every call.
+
+    The evaluation ends; what has been played is kept.
+    """
+
+
 class PlanningBudgetError(TextAgentError, RuntimeError):
     """No plan was found before the planner's budget was spent. The goal may still be within reach."""
 

@@ -13,10 +13,17 @@ The first part of the path says how it behaves:
     thinking  as good, with reasoning, and text beside a call
     empty     an answer without a word
     odd       calls that are damaged, several at once
+    drip      a space every tenth of a second, and never an end
+    parts     as good, in parts
+    half      an answer with half of a pair of surrogates, then as good
+    moderated 403 after the first answer
+    broken-NAME   what is no answer of the protocol (see `NO_ANSWERS`)
+    counting-NAME  as good, with numbers of tokens that are none (see `NO_COUNTS`)
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
@@ -93,6 +100,26 @@ TOO_LONG: list[dict[str, Any]] = [
 """What servers answer to a conversation that is longer than their model's context: llama.cpp (three versions), vLLM
 (two), SGLang, DeepSeek, Anthropic, llama-cpp-python, TGI."""
 
+NO_ANSWERS: dict[str, bytes] = {
+    "list": b"[]",
+    "choices": b'{"choices": "press red"}',
+    "choice": b'{"choices": ["press red"]}',
+    "message": b'{"choices": [{"message": "press red"}]}',
+    "content": b'{"choices": [{"message": {"content": 7}}]}',
+    "part": b'{"choices": [{"message": {"content": [7]}}]}',
+    "calls": b'{"choices": [{"message": {"content": "press red", "tool_calls": 5}}]}',
+    "call": b'{"choices": [{"message": {"tool_calls": ["act"]}}]}',
+    "name": b'{"choices": [{"message": {"tool_calls": [{"function": {"name": null, "arguments": null}}]}}]}',
+    "deep": b"[" * 100_000,
+}
+NO_COUNTS: dict[str, Any] = {
+    "text": {"prompt_tokens": "x", "completion_tokens": "y"},
+    "negative": {"prompt_tokens": -5, "completion_tokens": -3},
+    "infinite": {"prompt_tokens": float("nan"), "completion_tokens": float("inf")},
+    "large": {"prompt_tokens": 10**400, "completion_tokens": 10**400},
+    "list": [1, 2],
+}
+
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -115,6 +142,12 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(int(status), TOO_LONG[int(number)])
         if mood == "small" and len(asked["messages"]) > 2:
             return self.reply(400, {"error": {"message": "The length of 'tools' must be 1 in this context."}})
+        if mood == "moderated" and len(asked["messages"]) > 2:
+            return self.reply(403, {"error": {"message": "flagged"}})
+        if mood == "drip":
+            return self.drip()
+        if mood.startswith("broken-"):
+            return self.send(NO_ANSWERS[mood.removeprefix("broken-")])
         if mood == "slow":
             time.sleep(0.05)
         if mood == "moody":
@@ -137,7 +170,14 @@ class Handler(BaseHTTPRequestHandler):
         if mood == "thinking":
             message["reasoning_content"] = f"<b>{len(asked['messages'])}</b> messages, \ud83d\ude00\ud800 \x1b[2J"
             message["content"] = message["content"] or "I press it."
+        if mood == "parts":
+            action = message["content"]
+            message["content"] = [{"type": "text", "text": action[:3]}, {"type": "image"}, {"text": action[3:]}]
+        if mood == "half" and len(asked["messages"]) < 3:
+            message["content"] = "press \ud800"
         answer = completion(message)
+        if mood.startswith("counting-"):
+            answer["usage"] = NO_COUNTS[mood.removeprefix("counting-")]
         if mood == "uncounted":
             del answer["usage"]
         return self.reply(200, answer)
@@ -148,7 +188,7 @@ class Handler(BaseHTTPRequestHandler):
             return {"content": None}
         said = asked["messages"]
         shown = [str(each["content"]) for each in said if ": o" in str(each["content"])]
-        light = re.search(r"(\w+): off", shown[-1])
+        light = re.search(r"(\w+): off", shown[-1] if shown else "")
         action = f"press {light[1]}" if light else "press black"
         if "tools" in asked:
             names = [tool["function"]["name"] for tool in asked["tools"]]
@@ -161,6 +201,16 @@ class Handler(BaseHTTPRequestHandler):
 
     def reply(self, status: int, values: dict[str, Any], headers: dict[str, str] | None = None) -> None:
         self.send(json.dumps(values).encode(), status=status, headers=headers)
+
+    def drip(self) -> None:
+        """Send what never ends, until nobody listens."""
+        self.send_response(200)
+        self.send_header("Content-Length", str(10**6))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(b" ")
+                time.sleep(0.1)
 
     def send(
         self, body: bytes, length: int | None = None, status: int = 200, headers: dict[str, str] | None = None

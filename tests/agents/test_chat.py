@@ -16,10 +16,10 @@ import gymnasium
 import jsonschema
 import pytest
 
-from tests.agents.chat_server import TOO_LONG
+from tests.agents.chat_server import NO_ANSWERS, NO_COUNTS, TOO_LONG
 from tests.cli.program import run
 from tests.evaluation.results import SUITE, paths, read, summarize_again, write
-from textagent_gym.errors import InvalidOptionError, MissingDependencyError
+from textagent_gym.errors import AgentFailedError, InvalidOptionError, MissingDependencyError
 from textagent_gym.evaluation import (
     SUITES,
     Evaluation,
@@ -56,7 +56,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("textagent_gym.agents.chat._LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr("textagent_gym.agents.chat_client._LONGEST_PAUSE", 0.05)
 
 
 def agents(server: str, mood: str, **settings: Any) -> ChatAgents:
@@ -162,12 +162,12 @@ def test_64_conversations_are_in_flight(server: str, monkeypatch: pytest.MonkeyP
     most = 0
     answer = ChatAgents.answer
 
-    def counted(self: ChatAgents, *arguments: Any) -> Any:
+    def counted(self: ChatAgents, *arguments: Any, **options: Any) -> Any:
         nonlocal most
         flying.add(threading.get_ident())
         most = max(most, len(flying))
         try:
-            return answer(self, *arguments)
+            return answer(self, *arguments, **options)
         finally:
             flying.discard(threading.get_ident())
 
@@ -179,19 +179,76 @@ def test_64_conversations_are_in_flight(server: str, monkeypatch: pytest.MonkeyP
     assert 48 <= most <= 64  # Not all of them ask at the same moment.
 
 
-@pytest.mark.parametrize(("mood", "said"), [("dead", "out of order"), ("refusing", "wrong key")])
-def test_a_server_that_never_answers_breaks_episodes_and_loses_none(server: str, mood: str, said: str) -> None:
-    result = play(server, mood, tasks=2, retries=0)
-    assert all(said in episode.broken and not episode.actions for episode in result.episodes)
+def test_a_server_that_never_answers_breaks_episodes_and_loses_none(server: str) -> None:
+    result = play(server, "dead", tasks=2, retries=0)
+    assert all("out of order" in episode.broken and not episode.actions for episode in result.episodes)
     assert all(
         (episode.truncated, episode.terminated, episode.success) == (True, False, False) for episode in result.episodes
     )
 
 
-def test_what_the_server_refuses_is_not_asked_again(server: str) -> None:
+@pytest.mark.parametrize("name", NO_ANSWERS)
+def test_what_is_no_answer_is_a_failed_call(server: str, name: str) -> None:
+    (episode,) = play(server, f"broken-{name}", tasks=1, retries=0, tools="call" in name).episodes
+    assert "the server gives no answer" in episode.broken
+    assert not episode.actions
+
+
+@pytest.mark.parametrize("name", NO_COUNTS)
+def test_numbers_of_tokens_that_are_none_are_unknown(server: str, name: str) -> None:
+    (episode,) = play(server, f"counting-{name}", tasks=1, price_input=1.0, price_output=1.0).episodes
+    assert (episode.success, episode.tokens, episode.cost) == (True, None, None)
+
+
+def test_text_in_parts_is_joined(server: str) -> None:
+    assert play(server, "parts").episodes == play(server, "good").episodes
+
+
+def test_half_of_a_pair_of_surrogates_is_the_agents_own_action(server: str) -> None:
+    (episode,) = play(server, "half", tasks=1).episodes
+    assert episode.actions[0] == "press \ud800"
+    assert episode.success
+
+
+def test_a_server_that_drips_is_cut_off(server: str) -> None:
     started = time.monotonic()
-    play(server, "refusing", tasks=1, retries=1000)
-    assert time.monotonic() - started < 60
+    (episode,) = play(server, "drip", tasks=1, retries=1, call_seconds=0.2).episodes
+    assert "no whole answer within 0.2 seconds" in episode.broken
+    (episode,) = play(server, "drip", tasks=1, retries=0, call_seconds=60.0, episode_seconds=0.3).episodes
+    assert (episode.stopped, episode.broken) == ("time", "")
+    assert time.monotonic() - started < 20
+
+
+def test_a_server_that_refuses_every_call_ends_the_run_and_what_is_done_is_kept(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {"tasks": 3, "path": tmp_path / "r.jsonl"}
+    for address, said in ((f"{server}/refusing/v1", "wrong key"), ("http://127.0.0.1:9/v1", "Connection error")):
+        settings = ChatSettings(base_url=address, retries=1)
+        with pytest.raises(
+            AgentFailedError, match=said
+        ):  # Each time anew: of a run without an episode nothing is kept.
+            evaluate(LIGHTS, ChatAgents("m", settings), **asked)
+    assert not (tmp_path / "r.jsonl").exists()
+    good = agents(server, "good")
+    answer, left = good.answer, [7]
+
+    def revoked(*arguments: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise AgentFailedError("revoked")
+        return answer(*arguments, **options)
+
+    monkeypatch.setattr(good, "answer", revoked)
+    with pytest.raises(AgentFailedError):
+        evaluate(LIGHTS, good, **asked)
+    assert len((tmp_path / "r.jsonl.part").read_text().splitlines()) == 3
+    assert evaluate(LIGHTS, good, **asked).episodes == play(server, "good").episodes
+
+
+def test_one_conversation_that_is_refused_breaks_its_episode_alone(server: str) -> None:
+    result = play(server, "moderated", tasks=2)
+    assert all("flagged" in episode.broken for episode in result.episodes)
 
 
 def test_an_answer_without_a_word_is_the_agents_own(server: str) -> None:
@@ -284,6 +341,8 @@ def test_neither_the_key_nor_a_password_is_recorded(monkeypatch: pytest.MonkeyPa
     "wrong",
     [
         {"format": "xml"},
+        {"base_url": "localhost:8000/v1"},
+        {"base_url": "http://[host/v1"},
         {"format": "tag", "tools": True},
         {"retries": -1},
         {"max_tokens": 0},

@@ -152,6 +152,28 @@ def test_what_cannot_be_certified_says_so() -> None:
         certify("CartPole-v1")
 
 
+def test_a_world_whose_code_raises_where_it_is_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: object, **options: object) -> None:
+        raise KeyError("data")
+
+    monkeypatch.setattr(worlds.SpellingEnv, "__init__", fails)
+    with pytest.raises(BrokenPromiseError, match=r"SpellingEnv-v0 cannot be made: KeyError: 'data' \(.*line"):
+        check("SpellingEnv")
+
+
+@pytest.mark.parametrize(
+    ("harder", "said"),
+    [
+        ({"zz": (1, 2)}, "harder cannot be zz=1: .*'zz'"),
+        ({"length": (3, 99)}, "harder cannot be length=99: length must be"),
+        ({"length": (3,)}, "at least two values of length"),
+    ],
+)
+def test_settings_that_a_world_does_not_have_are_refused(harder: dict[str, tuple[int, ...]], said: str) -> None:
+    with pytest.raises(InvalidOptionError, match=said):
+        certify("spelling/SpellingEnv-v0", tasks=1, harder=harder, apart=False)
+
+
 def test_the_command_prints_a_certificate_and_says_by_its_status_whether_it_holds() -> None:
     arguments = ("certify", "tests.evaluation.certified:spelling/SpellingEnv-v0", "--tasks", "2", "--strings", "50")
     done = run(*arguments, "--json")

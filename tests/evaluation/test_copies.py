@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,7 @@ import gymnasium
 import pytest
 from lights import LightsEnv
 
-from textagent_gym import Outcome
+from textagent_gym import Outcome, TextEnv
 from textagent_gym.agents import make_agent
 from textagent_gym.evaluation import Evaluation, evaluate, find_copies
 from textagent_gym.evaluation.copies import SIGNIFICANT, tail
@@ -91,6 +92,44 @@ def test_another_way_that_is_as_good_is_not_flagged() -> None:
     evaluation = played(Expert)
     assert all(episode.success for episode in evaluation.episodes)
     assert copies(evaluation) == []
+
+
+class ExpertLights(LightsEnv):
+    """Has an expert, which presses the last light that is off, and no oracle."""
+
+    _oracle = TextEnv._oracle
+
+    def _expert(self) -> Any:
+        return LastLight()
+
+
+class LastLight:
+    def observe(self, action: str | None, observation: str) -> None:
+        self._off = [part.split(":")[0].split()[-1] for part in observation.split(",") if ": off" in part]
+
+    def action(self) -> str:
+        return f"press {self._off[-1]}" if self._off else "press red"
+
+
+def test_the_expert_of_a_world_without_an_oracle_under_another_name_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Renamed(Impostor):
+        def __init__(self, env: gymnasium.Env[str, str]) -> None:
+            player = make_agent("expert", env)
+            self.reset, self.act = player.reset, player.act
+
+    class FirstLight(Renamed):
+        def __init__(self, env: gymnasium.Env[str, str]) -> None:
+            super().__init__(env)
+            self.act = lambda observation, info: "press " + re.findall(r"(\w+): off", observation)[0]
+
+    monkeypatch.setattr(gymnasium.spec(SPEC), "entry_point", f"{__name__}:ExpertLights")
+    monkeypatch.setattr("textagent_gym.evaluation.copies._LONG", 4)
+    (copy,) = copies(played(Renamed))
+    assert copy.same == copy.episodes > 1
+    assert "every action is the expert's in" in str(copy)
+    first = played(FirstLight)
+    assert all(episode.success for episode in first.episodes)
+    assert copies(first) == []
 
 
 def test_a_few_turns_are_no_evidence() -> None:

@@ -374,6 +374,7 @@ def test_a_complete_file_is_not_made_again_and_not_overwritten(tmp_path: Path) -
         (3, lambda text: re.sub('"seconds": [0-9.e-]+', '"seconds": -1.0', text), "line 3 holds -1.0 seconds"),
         (3, lambda text: re.sub('"seconds": [0-9.e-]+', '"seconds": NaN', text), "line 3 holds the number nan"),
         (3, lambda text: text.replace('"tokens": null', '"tokens": -5'), "line 3 holds -5 tokens"),
+        (3, lambda text: text.replace('"tokens": null', f'"tokens": {2**53 + 1}'), "tokens: it is from 0 to"),
     ],
 )
 def test_what_is_wrong_in_a_result_file_is_said_in_words(
@@ -386,6 +387,21 @@ def test_what_is_wrong_in_a_result_file_is_said_in_words(
     path.write_text("\n".join(lines))
     with pytest.raises(InvalidOptionError, match=re.escape(said)):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cost"), [(-5, -1.0), (2.5, float("inf")), (float("nan"), float("nan")), (10**60, 10**400), ("7", "7")]
+)
+def test_tokens_and_cost_that_an_agent_cannot_have_are_unknown(tmp_path: Path, tokens: Any, cost: Any) -> None:
+    def agent(env: gymnasium.Env[str, str]) -> Any:
+        player = make_agent("oracle", env)
+        player.tokens, player.cost = tokens, cost  # type: ignore[attr-defined]
+        return player
+
+    path = tmp_path / "r.jsonl"
+    (episode,) = evaluate(LIGHTS, agent, tasks=1, path=path).episodes
+    assert (episode.tokens, episode.cost) == (None, None)
+    assert load(path).episodes == (episode,)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": "other"}', "\x00\xff"])

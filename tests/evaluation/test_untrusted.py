@@ -147,6 +147,8 @@ def wrapped(*wrappers: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     [
         {**spec(LIGHTS), "kwargs": {"infos": [[["oracle_action"]]]}},
         {**spec(LIGHTS), "kwargs": {"self": 1}},
+        {**spec(LIGHTS), "max_episode_steps": 0},
+        {**spec(LIGHTS), "max_episode_steps": -1},
         wrapped((PARSER, {"parser": 3})),
         wrapped((PARSER, {"parser": "press (.*)", "hint": 3})),
         wrapped((HINTS, {"template": None})),
@@ -157,7 +159,7 @@ def wrapped(*wrappers: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_arguments_of_other_types_than_a_world_takes_are_no_crash(asked: dict[str, Any]) -> None:
+def test_arguments_that_a_world_does_not_take_are_no_crash(asked: dict[str, Any]) -> None:
     honest = evaluate(LIGHTS, "oracle", tasks=1)
     try:
         problems = replay(replace(honest, spec=asked))

@@ -222,8 +222,11 @@ def test_results_fit_their_schemas(results: Path, name: str) -> None:
         lambda episode: episode.update(actions="look"),
         lambda episode: episode.update(success="yes"),
         lambda episode: episode.update(extra=1),
+        lambda episode: episode.update(tokens=-1),
+        lambda episode: episode.update(cost=-0.5),
+        lambda episode: episode.update(seconds=1e300),
     ],
-    ids=["missing", "kind", "text", "unknown"],
+    ids=["missing", "kind", "text", "unknown", "tokens", "cost", "seconds"],
 )
 def test_what_is_no_episode_does_not_fit(results: Path, edit: Any) -> None:
     episode = read(records_of(results / SUITE.name / "oracle", SUITE.parts[0]))[1]

@@ -5,40 +5,21 @@ from __future__ import annotations
 import json
 import math
 import os
-import threading
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import gymnasium
 import tyro
 
+from textagent_gym.agents.chat_client import ChatAnswer, ChatClient, ContextError, EpisodeTimeError
 from textagent_gym.calls import FORMATS, Tool
 from textagent_gym.calls.formats import ACT
 from textagent_gym.core import TextEnv
-from textagent_gym.errors import AgentError, InvalidOptionError, MissingDependencyError
+from textagent_gym.errors import AgentError, InvalidOptionError
 
-if TYPE_CHECKING:
-    import tenacity
-
-_RETRIED = (408, 409, 425, 429)  # Statuses below 500 after which the same call may succeed.
-_TOO_LONG = (
-    ("context_length_exceeded",),  # OpenAI
-    ("exceed_context_size_error",),  # llama.cpp
-    ("exceeds the available context size",),  # llama.cpp, before it had a type for it
-    ("maximum context length",),  # vLLM, DeepSeek, Mistral
-    ("longer than", "context length"),  # SGLang
-    ("longer than", "maximum model length"),  # vLLM
-    ("max_tokens must be at least 1, got -",),  # vLLM: nothing is left of the context for an answer.
-    ("prompt is too long",),  # Anthropic
-    ("exceed context window",),  # llama-cpp-python
-    ("`inputs` tokens + `max_new_tokens` must be",),  # TGI
-    ("input token count", "exceeds the maximum number of tokens"),  # Gemini
-)
-"""Words, in small letters, by which servers say that a conversation is longer than the model's context."""
-_LONGEST_PAUSE = 60.0  # Seconds between two calls: limits of rates are per minute.
-_LONGEST_REASON = 300  # Characters of a server's message that are kept.
+_SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort")  # Settings that are the protocol's own.
 
 # As the command line shows what is left to the server.
 _Text = Annotated[str | None, tyro.conf.arg(metavar="STR", help_behavior_hint="")]
@@ -71,7 +52,7 @@ class ChatSettings:
     reasoning_effort: _Text = None
     """Effort of models that reason, in the server's own words."""
     call_seconds: float = 120.0
-    """Time after which a silent server is asked again."""
+    """Time that a call may take, to its last byte, after which the server is asked again."""
     retries: int = 6
     """Number of times that a failed call is made again, after growing pauses."""
     episode_turns: _Count = None
@@ -88,6 +69,8 @@ class ChatSettings:
     """Cost after which the agent stops, which loses the episode; it needs both prices."""
 
     def __post_init__(self) -> None:
+        if self.base_url is not None and not _is_address(self.base_url):
+            raise InvalidOptionError("base_url must be an address such as http://localhost:8000/v1")
         if self.format is not None and self.format not in FORMATS:
             raise InvalidOptionError(f"format must be one of {', '.join(FORMATS)}, got {self.format!r}")
         if self.format is not None and self.tools:
@@ -129,33 +112,27 @@ class ChatAgents:
 
     Raises:
         MissingDependencyError: the package `openai` is not installed.
+        InvalidOptionError: the key of the server cannot be one.
     """
 
     waits = True
 
     def __init__(self, model: str, settings: ChatSettings) -> None:
-        try:
-            import openai
-            import tenacity
-        except ImportError as error:
-            raise MissingDependencyError(error.name or "openai", "chat") from error
         self.name = f"openai:{model}"
         self.settings = settings
         recorded = asdict(replace(settings, base_url=_without_password(settings.base_url)))
         del recorded["key_variable"]
         self.details: dict[str, Any] = {"model": model, **recorded}
-        self._model = model
-        self._closed = threading.Event()
         key = os.environ.get(settings.key_variable) or "none"  # The client insists on one.
-        self._client = openai.OpenAI(
-            base_url=settings.base_url, api_key=key, timeout=settings.call_seconds, max_retries=0
-        )
-        self._retrying = tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(settings.retries + 1),
-            wait=_pause,
-            retry=tenacity.retry_if_exception(lambda error: not self._closed.is_set() and _may_pass(error)),
-            sleep=tenacity.sleep_using_event(self._closed),
-            reraise=True,
+        chosen = {name: getattr(settings, name) for name in _SAMPLING}
+        sampling = {name: value for name, value in chosen.items() if value is not None}
+        self._client = ChatClient(
+            model,
+            base_url=settings.base_url,
+            key=key,
+            sampling=sampling,
+            call_seconds=settings.call_seconds,
+            retries=settings.retries,
         )
 
     def __call__(self, env: gymnasium.Env[str, str]) -> ChatAgent:
@@ -164,39 +141,13 @@ class ChatAgents:
 
     def close(self) -> None:
         """End calls that are waiting."""
-        self._closed.set()
         self._client.close()
 
-    def answer(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:
-        """The server's answer to a conversation, complete and with a message; failed calls are made again.
-
-        Raises:
-            _ContextError: the conversation is longer than the model's context.
-            AgentError: the server does not answer, however often it is asked.
-        """
-        chosen = ("temperature", "top_p", "max_tokens", "reasoning_effort")
-        asked: dict[str, Any] = {name: getattr(self.settings, name) for name in chosen}
-        asked = {name: value for name, value in asked.items() if value is not None} | {"messages": messages}
-        if tools:
-            asked["tools"] = tools
-
-        def call() -> Any:
-            answer = self._client.chat.completions.create(model=self._model, **asked)
-            if not getattr(answer, "choices", None) or getattr(answer.choices[0], "message", None) is None:
-                raise ValueError("the server's answer holds no message")
-            return answer
-
-        try:
-            return self._retrying(call)
-        except Exception as error:  # Whatever a server or its client does, the evaluation continues.
-            if _is_too_long(error):
-                raise _ContextError from error
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
-            raise AgentError(f"the server gives no answer: {reason}") from error
-
-
-class _ContextError(Exception):
-    """A conversation is longer than the model's context."""
+    def answer(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], *, until: float = math.inf
+    ) -> ChatAnswer:
+        """The server's answer to a conversation; see `ChatClient.answer`."""
+        return self._client.answer(messages, tools, until=until)
 
 
 class ChatAgent:
@@ -243,54 +194,53 @@ class ChatAgent:
 
         Raises:
             AgentError: the server does not answer.
+            AgentFailedError: the server refuses every call, or cannot be reached.
         """
         instructions = str(info.get("instructions", ""))
         if not self._messages and instructions and instructions not in observation:
             self._messages.append({"role": "system", "content": instructions})
         role = {"role": "user"} if self._call is None else {"role": "tool", "tool_call_id": self._call}
-        self._messages.append({**role, "content": observation})
+        self._messages.append({**role, "content": _sendable(observation)})
         self.stop_reason = self._limit()
         if self.stop_reason:
             return None
+        seconds = self._agents.settings.episode_seconds
+        until = math.inf if seconds is None else self._started + seconds
         try:
-            answer = self._agents.answer(self._messages, self._tools)
-        except _ContextError:
-            self.stop_reason = "context"
+            answer = self._agents.answer(self._messages, self._tools, until=until)
+        except (ContextError, EpisodeTimeError) as error:
+            self.stop_reason = "context" if isinstance(error, ContextError) else "time"
             return None
         self._turns += 1
-        self._count(getattr(answer, "usage", None))
-        message = answer.choices[0].message
-        text = str(message.content or getattr(message, "refusal", None) or "")
-        self.remarks = {"reasoning": _reasoning(message)}
-        calls = [call for call in getattr(message, "tool_calls", None) or () if getattr(call, "function", None)]
-        if not self._tools or not calls:
+        self._count(answer)
+        self.remarks = {"reasoning": answer.reasoning}
+        text = _sendable(answer.text)
+        if not self._tools or not answer.calls:
             self._call = None
             self._messages.append({"role": "assistant", "content": text})
-            return text
-        self.remarks["text"] = text
-        call = calls[0]  # One action per turn: whatever else is called was not done, and is not remembered.
-        name, arguments = str(call.function.name), str(call.function.arguments or "")
-        self._call = str(call.id)
-        function = {"name": name, "arguments": arguments}
+            return answer.text
+        self.remarks["text"] = answer.text
+        call = answer.calls[0]  # One action per turn: whatever else is called was not done, and is not remembered.
+        self._call = _sendable(call.id)
+        function = {"name": _sendable(call.name), "arguments": _sendable(call.arguments)}
         called = {"id": self._call, "type": "function", "function": function}
         self._messages.append({"role": "assistant", "content": text or None, "tool_calls": [called]})
-        return self._action(name, arguments)
+        return self._action(call.name, call.arguments)
 
-    def _count(self, usage: Any) -> None:
+    def _count(self, answer: ChatAnswer) -> None:
         """Add the tokens of an answer, and what they cost.
 
         Raises:
             AgentError: a limit of cost cannot be kept, for the server does not count tokens.
         """
-        settings = self._agents.settings
-        read, written = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-        self.tokens = None if written is None or self.tokens is None else self.tokens + int(written)
+        settings, read, written = self._agents.settings, answer.read, answer.written
+        self.tokens = None if written is None or self.tokens is None else self.tokens + written
         if read is None or written is None:
             if settings.episode_cost is not None:
                 raise AgentError("the server does not count tokens: episode_cost cannot be kept")
             self.cost = None
         elif self.cost is not None:
-            self.cost += settings.cost(int(read), int(written)) or 0.0
+            self.cost += settings.cost(read, written) or 0.0
 
     def _action(self, name: str, arguments: str) -> str:
         """The action that a call makes; a call that is damaged is passed on for the world to say so."""
@@ -314,11 +264,26 @@ class ChatAgent:
         return next((name for name, value, most in limits if most is not None and value >= most), "")
 
 
-def _reasoning(message: Any) -> str:
-    """The reasoning of an answer, as servers call it: DeepSeek, SGLang and llama.cpp, or vLLM and OpenRouter; "" if it
-    is not told."""
-    texts = (getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
-    return next((text for text in texts if isinstance(text, str) and text), "")
+def _sendable(text: str) -> str:
+    """A text without what cannot be sent: half of a pair of surrogates, which only JSON can write.
+
+    >>> _sendable("take \\ud800 lamp")
+    'take ? lamp'
+    """
+    return text.encode(errors="replace").decode()
+
+
+def _is_address(url: str) -> bool:
+    """Whether a text is the address of a server.
+
+    >>> _is_address("http://localhost:8000/v1"), _is_address("localhost:8000/v1")
+    (True, False)
+    """
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # A port that is no number, brackets that do not close.
+        return False
 
 
 def _without_password(url: str | None) -> str | None:
@@ -327,38 +292,3 @@ def _without_password(url: str | None) -> str | None:
         return None
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-
-
-def _may_pass(error: BaseException) -> bool:
-    """Whether the same call may succeed later: not if the server has refused it for what it is."""
-    status = getattr(error, "status_code", None)
-    if _is_too_long(error):
-        return False
-    return isinstance(error, Exception) and (status is None or status >= 500 or status in _RETRIED)
-
-
-def _is_too_long(error: BaseException) -> bool:
-    """Whether a server has refused a conversation because it does not fit into the model's context.
-
-    llama.cpp has said so with status 500 at first.
-    """
-    if getattr(error, "status_code", None) not in (400, 413, 422, 500):
-        return False
-    # The client's message leaves out a body whose "error" is a text.
-    text = f"{error} {getattr(error, 'body', '')}".lower()
-    return any(all(word in text for word in words) for words in _TOO_LONG)
-
-
-def _pause(state: tenacity.RetryCallState) -> float:
-    """Seconds before the next call: what the server asks for, or else growing ones with a random share."""
-    import tenacity
-
-    error = state.outcome.exception() if state.outcome is not None else None
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    try:
-        asked = float(headers.get("retry-after", ""))
-    except ValueError:
-        asked = -1.0
-    if 0 <= asked <= _LONGEST_PAUSE:
-        return asked
-    return tenacity.wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)(state)

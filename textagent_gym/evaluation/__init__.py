@@ -2,7 +2,7 @@
 
 from textagent_gym.evaluation.certificate import Certificate, Finding, certify
 from textagent_gym.evaluation.comparison import Comparison, compare
-from textagent_gym.evaluation.copies import Copy, find_copies
+from textagent_gym.evaluation.copies import Copy, EpisodeCopy, find_copies
 from textagent_gym.evaluation.demonstrations import demonstrate
 from textagent_gym.evaluation.draws import draw
 from textagent_gym.evaluation.episode import Episode, Turn, count_tasks, episode_seed, play, play_until_whole
@@ -53,6 +53,7 @@ __all__ = [
     "Comparison",
     "Copy",
     "Episode",
+    "EpisodeCopy",
     "EpisodeRecord",
     "Evaluation",
     "Finding",

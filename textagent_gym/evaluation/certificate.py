@@ -106,7 +106,7 @@ def certify(
 
     Raises:
         InvalidOptionError: an argument has a value that does not exist, or the environment is not one over text.
-        BrokenPromiseError: the world cannot be made without its process ending.
+        BrokenPromiseError: the world cannot be made: its code raises, or ends its process.
         gymnasium.error.Error: there is no such id.
     """
     for name, value in (("tasks", tasks), ("strings", strings)):

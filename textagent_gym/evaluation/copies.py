@@ -5,6 +5,9 @@ where k >= 2 admissible actions lead equally far from the goal, among them the r
 of them. An agent that does not know the reference takes its very action with probability 1/k; the number of times that
 it does is then a sum of independent trials with these probabilities, and the p-value is the probability of at least as
 many. A policy that was trained on the oracle's demonstrations has its habits, and is flagged, too.
+
+A world that has an expert but no oracle knows no distance to the goal, so nobody knows which actions are as good, and
+chance has no number. There, whole long episodes are compared: of ways of many actions to a goal there are many.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from textagent_gym.evaluation.records import EpisodeRecord, Evaluation
 SIGNIFICANT = 0.001
 """Largest p-value of a copy: of a thousand honest results, one or two are flagged."""
 _MOST_TURNS = 100  # Turns that are looked at: every admissible action of each is tried, which takes a plan each time.
+_LONG = 20  # Actions of an episode that is compared as a whole: short ones may have one good way.
+_MOST_EPISODES = 10  # Episodes that are compared as a whole.
 _NEEDS = {"admissible_actions", "oracle", "snapshot"}
 
 
@@ -54,11 +59,33 @@ class Copy:
         )
 
 
-def find_copies(evaluation: Evaluation, spec: EnvSpec) -> list[Copy]:
+@dataclass(frozen=True, slots=True)
+class EpisodeCopy:
+    """How many long episodes are, action by action, those of the expert, in a world without an oracle.
+
+    Attributes:
+        episodes: number of solved episodes of at least 20 actions.
+        same: number of these whose every action is the expert's.
+        actions: number of actions in the latter.
+    """
+
+    episodes: int
+    same: int
+    actions: int
+
+    def __str__(self) -> str:
+        return (
+            f"every action is the expert's in {self.same} of {self.episodes} long episodes ({self.actions} actions); "
+            "this world does not tell how many others were as good"
+        )
+
+
+def find_copies(evaluation: Evaluation, spec: EnvSpec) -> list[Copy | EpisodeCopy]:
     """References whose very actions an agent has taken more often than chance allows (p at most `SIGNIFICANT`).
 
-    The first turns of solved episodes are looked at. It is empty for worlds that know no distance to the goal, or in
-    which equal actions may have other results.
+    The first turns of solved episodes are looked at. Where the world has an expert but no oracle, two long episodes
+    that are the expert's are a copy. It is empty for worlds with neither, or in which equal actions may have other
+    results.
 
     Args:
         evaluation: result, whose episodes a replay has confirmed.
@@ -66,6 +93,9 @@ def find_copies(evaluation: Evaluation, spec: EnvSpec) -> list[Copy]:
     """
     with closing(gymnasium.make(spec)) as env, closing(gymnasium.make(spec)) as other:
         base, twin = base_of(env), base_of(other)
+        if "oracle" not in base.supports and base.supports >= {"expert", "snapshot"} and not spec.nondeterministic:
+            copy = _expert_episodes(env, base, evaluation)
+            return [copy] if copy.same > 1 else []
         if not base.supports >= _NEEDS or not base.deterministic or spec.nondeterministic:
             return []
         references = ["oracle", *(["expert"] if "expert" in base.supports else [])]
@@ -89,6 +119,31 @@ def find_copies(evaluation: Evaluation, spec: EnvSpec) -> list[Copy]:
         if some
     ]
     return [copy for copy in copies if copy.p_value <= SIGNIFICANT]
+
+
+def _expert_episodes(env: gymnasium.Env[str, str], base: TextEnv[Any], evaluation: Evaluation) -> EpisodeCopy:
+    """The long episodes of a result, compared with the expert's."""
+    long = [
+        (evaluation.first + number // evaluation.repeats, episode)
+        for number, episode in enumerate(evaluation.episodes)
+        if episode.success and not episode.broken and episode.turns >= _LONG
+    ][:_MOST_EPISODES]
+    same = [episode.turns for index, episode in long if _is_experts(env, base, episode, index)]
+    return EpisodeCopy(len(long), len(same), sum(same))
+
+
+def _is_experts(env: gymnasium.Env[str, str], base: TextEnv[Any], episode: EpisodeRecord, index: int) -> bool:
+    """Whether every action that the world was sent in an episode is the expert's."""
+    env.reset(seed=episode.seed, options={"task_index": index})
+    expert, last = base.expert(), None
+    for answer in episode.actions:
+        expert.observe(last, base.observation)
+        wanted = expert.action()
+        env.step(answer)
+        last = base.snapshot().actions[-1]
+        if folded(last) != folded(wanted):
+            return False
+    return True
 
 
 def tail(chances: Sequence[float], count: int) -> float:

@@ -30,6 +30,8 @@ LARGEST_FILE = 2**28
 _SEAL = "sha256"  # Key of the last line.
 _DEEPEST = 20  # Levels of a line: an argument of a wrapper in a spec has five, and its value has some of its own.
 _LARGEST_NUMBER = 2**128  # Seeds are below it.
+LARGEST_AMOUNT = 2**53
+"""Most seconds, tokens, invalid actions or money of an episode: every program counts exactly up to it."""
 _LARGEST = sys.float_info.max  # JSON has no infinity, and no number that is none.
 
 
@@ -187,7 +189,8 @@ def spec_of(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
 
 
 def record(episode: Episode, seed: int) -> EpisodeRecord:
-    """What is kept of an episode that was played with a seed."""
+    """What is kept of an episode that was played with a seed. Tokens and cost that cannot be counted are unknown."""
+    cost = episode.cost
     complexity = episode.beginning.get("complexity")
     score = episode.info.get("score")
     return EpisodeRecord(
@@ -206,9 +209,14 @@ def record(episode: Episode, seed: int) -> EpisodeRecord:
         stopped=episode.stopped,
         observations=digest(episode.observations),
         seconds=round(episode.seconds, 3),
-        tokens=episode.tokens,
-        cost=None if episode.cost is None else round(episode.cost, 9),
+        tokens=episode.tokens if type(episode.tokens) is int and _is_amount(episode.tokens) else None,
+        cost=round(float(cost), 9) if type(cost) in {int, float} and _is_amount(cost) else None,
     )
+
+
+def _is_amount(value: float | None) -> bool:
+    """Whether a number can be one of seconds, tokens, actions or money."""
+    return value is not None and 0 <= value <= LARGEST_AMOUNT
 
 
 def digest(observations: Iterable[Any]) -> str:
@@ -423,10 +431,10 @@ def read_record(data: Any) -> EpisodeRecord:
         raise ValueError("holds an action that is not a text")
     if not all(isinstance(reward, float) for reward in data["rewards"]):
         raise ValueError("holds a reward that is not a number with a decimal point")
-    for name in ("seconds", "tokens", "cost", "invalid_actions"):
+    for name in AMOUNTS:
         amount = data.get(name)
-        if amount is not None and amount < 0:
-            raise ValueError(f"holds {amount} {name}")
+        if amount is not None and not _is_amount(amount):
+            raise ValueError(f"holds {amount} {name}: it is from 0 to {LARGEST_AMOUNT}")
     if any(isinstance(value, dict | list | str) for value in (data["complexity"] or {}).values()):
         raise ValueError("holds a complexity that is not made of numbers")
     return EpisodeRecord(**{**data, "actions": tuple(data["actions"]), "rewards": tuple(data["rewards"])})
@@ -462,6 +470,8 @@ _EPISODE: dict[str, type | tuple[type, ...]] = {
     "tokens": (int, type(None)),
     "cost": float,
 }
+AMOUNTS = ("seconds", "tokens", "cost", "invalid_actions")
+"""Fields of an episode that are from 0 to `LARGEST_AMOUNT`, or not known."""
 OPTIONAL = ("cost",)
 """Fields of an episode that its line holds only where they are known."""
 

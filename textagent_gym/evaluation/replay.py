@@ -15,7 +15,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.evaluation.episode import Episode, episode_seed, play_until_whole
 from textagent_gym.evaluation.players import task_id
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, digest, line, packages_of, record
@@ -156,7 +156,9 @@ def replay(
         spec, _ = spec_from_file(evaluation.spec)
     try:
         env: gymnasium.Env[str, str] = gymnasium.make(spec)
-    except (TypeError, AttributeError) as error:  # An argument of another type than the world or a wrapper takes.
+    except (TextAgentError, gymnasium.error.Error):
+        raise
+    except Exception as error:  # An argument that neither the world nor a wrapper takes.
         raise InvalidOptionError(f"the environment of the file cannot be made: {error}") from error
     mismatches = [Mismatch(None, "", what) for what in _gaps(evaluation, env)]
     texts = not spec.nondeterministic

@@ -26,7 +26,7 @@ from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.learning import LEARNING, LearningCurve, curve_of
 from textagent_gym.evaluation.players import AgentMaker, make_player
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversations_of
-from textagent_gym.evaluation.runner import check_evaluation, evaluate
+from textagent_gym.evaluation.runner import check_evaluation, evaluate, has_begun
 from textagent_gym.evaluation.statistics import Interval, Summary, repeated, success_by_axis, summarize
 from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import provable
@@ -169,7 +169,7 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
         with closing(make_part(part, getattr(agent, "details", {}))) as env:
             if not identity:
                 identity = _identity(suite, agent, env)
-                _check_folder(folder, identity)
+                _check_folder(folder, identity, suite)
             _check_size(part, env)
             asked = {"tasks": part.tasks, "episodes": part.episodes, "seed": part.seed, "first": part.first}
             check_evaluation(env, agent, **asked, path=records_of(folder, part))
@@ -184,8 +184,11 @@ def _identity(suite: Suite, agent: AgentMaker, env: gymnasium.Env[str, str]) -> 
     return {"format": FORMAT, "suite": suite.name, "digest": suite.digest, "agent": name, "details": details}
 
 
-def _check_folder(folder: Path, identity: dict[str, Any]) -> None:
-    """Raise `InvalidOptionError` if a folder holds anything but the beginning of this very result."""
+def _check_folder(folder: Path, identity: dict[str, Any], suite: Suite) -> None:
+    """Raise `InvalidOptionError` if a folder holds anything but the beginning of this very result.
+
+    Nothing is lost of a result whose agent has played nothing, so it may be another one.
+    """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not folder.is_dir():
@@ -195,7 +198,7 @@ def _check_folder(folder: Path, identity: dict[str, Any]) -> None:
         different = ", ".join(sorted(name for name, value in identity.items() if there.get(name) != value))
     except (OSError, ValueError, AttributeError) as error:
         raise InvalidOptionError(f"{folder} holds something else than a result; choose another folder") from error
-    if different:
+    if different and (there.get("suite") != suite.name or any(has_begun(records_of(folder, p)) for p in suite.parts)):
         raise InvalidOptionError(
             f"{folder} holds another result (different: {different}); delete it or choose another folder"
         )
@@ -215,7 +218,7 @@ def _check_size(part: Part, env: gymnasium.Env[str, str]) -> None:
 def _alone(folder: Path, identity: dict[str, Any]) -> Iterator[None]:
     """Keep other programs from writing the same result; the folder then says what it is the result of."""
     path = folder / IDENTITY
-    if not path.exists():
+    if not path.exists() or path.read_text(encoding="utf-8") != to_json(identity):
         write_whole(path, to_json(identity))
     with open(path, encoding="utf-8") as file:
         try:

@@ -219,9 +219,18 @@ def _kept(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], Playe
     if target is None or not part_of(target).is_file():
         return {}
     lines = part_of(target).read_text(encoding="utf-8", errors="replace").splitlines()
-    if lines and not (len(lines) == 1 and header(empty).startswith(lines[0])):  # Else it was cut in its header.
+    kept = dict(_read(lines[1:]))
+    if kept:  # Nothing is lost of a run that has played nothing.
         _check_same(part_of(target), lines[0], empty)
-    return dict(_read(lines[1:]))
+    return kept
+
+
+def has_begun(target: Path) -> bool:
+    """Whether a result file or that of its unfinished run holds an episode that counts."""
+    if not part_of(target).is_file():
+        return target.exists()
+    lines = part_of(target).read_text(encoding="utf-8", errors="replace").splitlines()
+    return target.exists() or any(True for _ in _read(lines[1:]))
 
 
 def _check_same(path: Path, head: str, empty: Evaluation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 import gymnasium
 
 from textagent_gym.core import TextEnv
-from textagent_gym.errors import TextAgentError
+from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.knobs import Knob, options_of
 from textagent_gym.registration import full_id
 from textagent_gym.spaces import check_text_spaces
@@ -65,7 +66,9 @@ class Subject:
     ) -> Subject:
         """The subject of an id; see `certificate.certify` for the arguments and the errors."""
         id = full_id(name)
-        with closing(gymnasium.make(id, **kwargs)) as env:
+        for knob, values in (harder or {}).items():
+            _check_harder(id, kwargs, knob, values)
+        with closing(_made(id, kwargs)) as env:
             check_text_spaces(env)
             base = env.unwrapped
             supports: frozenset[str] = frozenset()
@@ -123,6 +126,35 @@ class Subject:
 
 
 Promise = Callable[[Subject], str]
+
+
+def _made(id: str, kwargs: Mapping[str, Any]) -> gymnasium.Env[str, str]:
+    """The environment of an id.
+
+    Raises:
+        BrokenPromiseError: its own code raises.
+    """
+    try:
+        return gymnasium.make(id, **kwargs)
+    except (TextAgentError, gymnasium.error.Error):
+        raise
+    except (Exception, SystemExit) as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise BrokenPromiseError(
+            f"{id} cannot be made: {type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+        ) from error
+
+
+def _check_harder(id: str, kwargs: Mapping[str, Any], knob: str, values: tuple[Any, ...]) -> None:
+    """Raise `InvalidOptionError` for settings that are no way from easy to hard."""
+    if len(values) < 2:
+        raise InvalidOptionError(f"harder needs at least two values of {knob}, from easy to hard, got {values}")
+    _made(id, kwargs).close()
+    for value in values:
+        try:
+            _made(id, {**kwargs, knob: value}).close()
+        except (TextAgentError, gymnasium.error.Error) as error:
+            raise InvalidOptionError(f"harder cannot be {knob}={value!r}: {error}") from error
 
 
 def knobs_of(id: str, kwargs: Mapping[str, Any]) -> list[Knob]:

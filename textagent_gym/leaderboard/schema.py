@@ -106,6 +106,9 @@ def _header() -> dict[str, Any]:
 
 def _episode() -> dict[str, Any]:
     episode = _fields(EpisodeRecord, "An episode.")
+    for name in records.AMOUNTS:
+        properties = episode["properties"]
+        properties[name] = {**properties[name], "minimum": 0, "maximum": records.LARGEST_AMOUNT}
     episode["required"] = [name for name in episode["required"] if name not in records.OPTIONAL]
     return episode
 

@@ -1,0 +1,347 @@
+"""Calls of a server that speaks OpenAI's chat protocol: bounded in time, made again where they fail, and checked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from textagent_gym.errors import AgentError, AgentFailedError, InvalidOptionError, MissingDependencyError
+
+if TYPE_CHECKING:
+    import tenacity
+
+_RETRIED = (408, 409, 425, 429)  # Statuses below 500 after which the same call may succeed.
+_TOO_LONG = (
+    ("context_length_exceeded",),  # OpenAI
+    ("exceed_context_size_error",),  # llama.cpp
+    ("exceeds the available context size",),  # llama.cpp, before it had a type for it
+    ("maximum context length",),  # vLLM, DeepSeek, Mistral
+    ("longer than", "context length"),  # SGLang
+    ("longer than", "maximum model length"),  # vLLM
+    ("max_tokens must be at least 1, got -",),  # vLLM: nothing is left of the context for an answer.
+    ("prompt is too long",),  # Anthropic
+    ("exceed context window",),  # llama-cpp-python
+    ("`inputs` tokens + `max_new_tokens` must be",),  # TGI
+    ("input token count", "exceeds the maximum number of tokens"),  # Gemini
+)
+"""Words, in small letters, by which servers say that a conversation is longer than the model's context."""
+_LONGEST_PAUSE = 60.0  # Seconds between two calls: limits of rates are per minute.
+_LONGEST_REASON = 300  # Characters of a server's message that are kept.
+_MOST_TOKENS = 10**9  # Tokens of a call that a server may count: a thousand times the longest contexts.
+_UNREACHABLE = ("ConnectError", "UnsupportedProtocol", "LocalProtocolError", "ProxyError")  # Of httpx and httpx2.
+_GREETING = [{"role": "user", "content": "Hello."}]
+
+
+class ContextError(Exception):
+    """A conversation is longer than the model's context."""
+
+
+class EpisodeTimeError(Exception):
+    """The time of the episode is over before the server has answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A function that a model calls.
+
+    Attributes:
+        id: id that the answer to the call names.
+        name: name of the function.
+        arguments: arguments as the model wrote them, which need not be JSON.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """What a server answers to a conversation.
+
+    Attributes:
+        text: text of the message, or of a refusal; "" if there is none.
+        reasoning: reasoning of the model; "" if it is not told.
+        calls: functions that are called.
+        read, written: number of tokens read and written; `None` if they are not counted.
+    """
+
+    text: str
+    reasoning: str
+    calls: tuple[FunctionCall, ...]
+    read: int | None
+    written: int | None
+
+    @classmethod
+    def of(cls, values: Any) -> ChatAnswer:
+        """The answer that JSON values hold.
+
+        Raises:
+            ValueError: they are not a chat completion.
+
+        >>> ChatAnswer.of({"choices": [{"message": {"content": "look"}}], "usage": {"completion_tokens": -1}})
+        ChatAnswer(text='look', reasoning='', calls=(), read=None, written=None)
+        """
+        choices = _field(values, "choices", list)
+        message = _field(choices[0] if choices else None, "message", dict)
+        if message is None:
+            raise ValueError("the server's answer holds no message")
+        usage = values.get("usage")
+        counts = usage if isinstance(usage, dict) else {}
+        text = _text(message.get("content")) or _field(message, "refusal", str) or ""
+        calls = [_call(call) for call in _field(message, "tool_calls", list) or ()]
+        return cls(
+            text,
+            _reasoning(message),
+            tuple(call for call in calls if call is not None),
+            _count(counts.get("prompt_tokens")),
+            _count(counts.get("completion_tokens")),
+        )
+
+
+class ChatClient:
+    """Asks a model on a server. Any number of threads may ask at once.
+
+    Args:
+        model: name of the model on the server.
+        base_url: address of the server; `None` is OpenAI's.
+        key: key of the server.
+        sampling: settings of the sampling, by the names of the protocol.
+        call_seconds: time that a call may take, from its first byte to its last.
+        retries: number of times that a failed call is made again, after growing pauses.
+
+    Raises:
+        MissingDependencyError: the package `openai` is not installed.
+        InvalidOptionError: the address or the key cannot be one.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None,
+        key: str,
+        sampling: dict[str, Any],
+        call_seconds: float,
+        retries: int,
+    ) -> None:
+        try:
+            import openai
+            import tenacity
+        except ImportError as error:
+            raise MissingDependencyError(error.name or "openai", "chat") from error
+        if not (key.isascii() and key.isprintable()):
+            raise InvalidOptionError("the key of the server holds characters that no key has")
+        self._model = model
+        self._key = key
+        self._sampling = sampling
+        self._call_seconds = call_seconds
+        self._closed = threading.Event()
+        self._running: set[Future[bytes]] = set()
+        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, timeout=call_seconds, max_retries=0)
+        self._retrying = tenacity.Retrying(
+            wait=_pause,
+            stop=tenacity.stop_after_attempt(retries + 1),
+            retry=tenacity.retry_if_exception(lambda error: not self._closed.is_set() and _may_pass(error)),
+            sleep=tenacity.sleep_using_event(self._closed),
+            reraise=True,
+        )
+
+    def close(self) -> None:
+        """End calls that are waiting."""
+        self._closed.set()
+        for call in tuple(self._running):
+            call.cancel()
+
+    def answer(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], *, until: float = math.inf
+    ) -> ChatAnswer:
+        """The server's answer to a conversation; failed calls are made again.
+
+        Args:
+            messages: conversation.
+            tools: functions that the model may call.
+            until: time of `time.monotonic` at which nobody waits for the answer any longer.
+
+        Raises:
+            ContextError: the conversation is longer than the model's context.
+            EpisodeTimeError: a call has been waiting at `until`.
+            AgentError: the server does not answer, however often it is asked.
+            AgentFailedError: the server refuses every call, also one that only greets, or it cannot be reached.
+        """
+        asked = {**self._sampling, **({"tools": tools} if tools else {})}
+
+        def is_late(state: tenacity.RetryCallState) -> bool:
+            return time.monotonic() + state.upcoming_sleep >= until
+
+        retrying = self._retrying.copy(stop=self._retrying.stop | is_late)  # type: ignore[operator]
+        try:
+            return retrying(self._ask, {**asked, "messages": messages}, until)
+        except EpisodeTimeError:
+            raise
+        except Exception as error:  # Whatever a server or its client does, the evaluation continues.
+            if _is_too_long(error):
+                raise ContextError from error
+            reason = " ".join(f"{type(error).__name__}: {error}".split()).replace(self._key, "...")[:_LONGEST_REASON]
+            if _is_refused(error) and self._refuses({**asked, "messages": _GREETING}):
+                raise AgentFailedError(
+                    f"the server cannot be reached, or refuses every call; look at its address, the key and the model "
+                    f"({reason})"
+                ) from error
+            raise AgentError(f"the server gives no answer: {reason}") from error
+
+    def _ask(self, asked: dict[str, Any], until: float = math.inf) -> ChatAnswer:
+        """Call once."""
+        import openai
+
+        seconds = min(self._call_seconds, until - time.monotonic())
+        call = asyncio.run_coroutine_threadsafe(self._post(asked, seconds), _loop())
+        self._running.add(call)
+        try:
+            if self._closed.is_set():
+                call.cancel()
+            text = call.result()
+        except (TimeoutError, openai.APITimeoutError) as error:
+            if time.monotonic() >= until:
+                raise EpisodeTimeError from error
+            raise TimeoutError(f"no whole answer within {self._call_seconds:g} seconds") from error
+        finally:
+            call.cancel()  # Ctrl-C may end the wait; a call that has ended is not concerned.
+            self._running.discard(call)
+        return ChatAnswer.of(json.loads(text))
+
+    async def _post(self, asked: dict[str, Any], seconds: float) -> bytes:
+        """The body of the server's answer. A call that takes longer is cancelled, which closes its connection."""
+        create = self._client.chat.completions.with_raw_response.create
+        async with asyncio.timeout(seconds):
+            return bytes((await create(model=self._model, **asked)).content)
+
+    def _refuses(self, asked: dict[str, Any]) -> bool:
+        """Whether the server refuses a call, or cannot be reached."""
+        try:
+            self._ask(asked)
+        except Exception as error:  # noqa: BLE001 (whatever else a server does may pass)
+            return _is_refused(error)
+        return False
+
+
+_starting = threading.Lock()
+_started: list[asyncio.AbstractEventLoop] = []
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """The event loop in which all calls of this process are made: only there can one be cancelled at any byte."""
+    with _starting:
+        if not _started:
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="chat calls", daemon=True).start()
+            _started.append(loop)
+        return _started[0]
+
+
+def _field(values: Any, name: str, kind: type) -> Any:
+    """A field of JSON values; `None` if it is not there or null.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not isinstance(values, dict):
+        raise ValueError("the server's answer is no chat completion")
+    value = values.get(name)
+    if value is not None and not isinstance(value, kind):
+        raise ValueError(f"the server's answer holds {value!r:.100} as {name!r}")
+    return value
+
+
+def _text(content: Any) -> str:
+    """The text of a message, which may come in parts.
+
+    Raises:
+        ValueError: it is no text.
+
+    >>> _text([{"type": "text", "text": "take "}, {"type": "text", "text": "lamp"}])
+    'take lamp'
+    """
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise ValueError(f"the server's answer holds {content!r:.100} as 'content'")
+    return "".join(part if isinstance(part, str) else _field(part, "text", str) or "" for part in content)
+
+
+def _call(values: Any) -> FunctionCall | None:
+    """A call among those of a message; `None` if it is not that of a function.
+
+    Raises:
+        ValueError: it is no call.
+    """
+    function = _field(values, "function", dict)
+    if function is None:
+        return None
+    name, arguments = _field(function, "name", str), function.get("arguments")
+    if name is None:
+        raise ValueError("the server's answer calls a function without a name")
+    if not isinstance(arguments, str | None):  # Some servers have read the model's text already.
+        arguments = json.dumps(arguments)
+    return FunctionCall(str(values.get("id") or "call"), name, arguments or "")
+
+
+def _reasoning(message: dict[str, Any]) -> str:
+    """The reasoning of an answer, as servers call it: DeepSeek, SGLang and llama.cpp, or vLLM and OpenRouter; "" if it
+    is not told."""
+    texts = (message.get(name) for name in ("reasoning_content", "reasoning"))
+    return next((text for text in texts if isinstance(text, str) and text), "")
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens; `None` for what cannot be one."""
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether the same call may succeed later: not if the server has refused it for what it is."""
+    status = getattr(error, "status_code", None)
+    if _is_too_long(error) or isinstance(error, EpisodeTimeError):
+        return False
+    return isinstance(error, Exception) and (status is None or status >= 500 or status in _RETRIED)
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether a server has refused a call for good, or could not be reached."""
+    status = getattr(error, "status_code", None)
+    if status is not None:
+        return 400 <= status < 500 and status not in _RETRIED and not _is_too_long(error)
+    return type(error.__cause__).__name__ in _UNREACHABLE
+
+
+def _is_too_long(error: BaseException) -> bool:
+    """Whether a server has refused a conversation because it does not fit into the model's context.
+
+    llama.cpp has said so with status 500 at first.
+    """
+    if getattr(error, "status_code", None) not in (400, 413, 422, 500):
+        return False
+    # The client's message leaves out a body whose "error" is a text.
+    text = f"{error} {getattr(error, 'body', '')}".lower()
+    return any(all(word in text for word in words) for words in _TOO_LONG)
+
+
+def _pause(state: tenacity.RetryCallState) -> float:
+    """Seconds before the next call: what the server asks for, or else growing ones with a random share."""
+    import tenacity
+
+    error = state.outcome.exception() if state.outcome is not None else None
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        asked = float(headers.get("retry-after", ""))
+    except ValueError:
+        asked = -1.0
+    if 0 <= asked <= _LONGEST_PAUSE:
+        return asked
+    return tenacity.wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)(state)
