@@ -210,7 +210,7 @@ def record(episode: Episode, seed: int) -> EpisodeRecord:
         observations=digest(episode.observations),
         seconds=round(episode.seconds, 3),
         tokens=episode.tokens if type(episode.tokens) is int and _is_amount(episode.tokens) else None,
-        cost=round(float(cost), 9) if type(cost) in {int, float} and _is_amount(cost) else None,
+        cost=round(float(cost), 9) if cost is not None and type(cost) in {int, float} and _is_amount(cost) else None,
     )
 
 
