@@ -83,6 +83,8 @@ class Knob:
         """
         try:
             read = _read(self.kind, value)
+            if self.choices and isinstance(read, tuple) and len(set(read)) < len(read):
+                raise ValueError("each may be named once")
             for number in _elements(read):
                 if self.choices and number is not None and number not in self.choices:
                     raise ValueError

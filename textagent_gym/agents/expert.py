@@ -1,4 +1,7 @@
-"""The ceiling without clairvoyance: an agent that searches, and knows only what it has read."""
+"""The ceiling without clairvoyance: an agent that searches, and knows only what it has read.
+
+ScienceWorld's is an exception: it follows a path that was recorded.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Demos(ChosenTasks):
     """File to write, one conversation per line. A file that was begun with the same settings is completed."""
     agent: str = "oracle"
     """Agent to record.
-    oracle: knows everything. expert: searches, and knows only what it has read."""
+    oracle: knows everything. expert: knows only what it has read, and in ScienceWorld a path to the goal."""
     hints: bool = False
     """Whether every observation lists the admissible actions."""
     instructions: bool = True

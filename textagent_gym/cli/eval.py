@@ -42,7 +42,8 @@ class Eval(ChosenTasks):
     agent: str = "admissible-random"
     """Agent that plays.
     random: any text. admissible-random: any action that would do something now.
-    oracle: knows everything. expert: knows only what it has read. human: you, at the terminal.
+    oracle: knows everything. expert: knows only what it has read, and in ScienceWorld a path to the goal.
+    human: you, at the terminal.
     openai:MODEL: a model behind a server that speaks OpenAI's chat protocol, such as --base-url names.
     model:FOLDER: a saved policy on this machine, with --temperature (by default 1), --max-tokens (24) and --hints.
     MODULE:FUNCTION: your own; the function or class makes an agent for an environment."""

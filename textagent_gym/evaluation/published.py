@@ -210,7 +210,7 @@ _ALL = (
     ),
     _suite(
         "textcraft-harder-v2",
-        "TextCraft, deeper and longer than Minecraft's goals: more counts, leftovers and distractors",
+        "TextCraft as deep as Minecraft and longer than nearly all its goals: more counts, leftovers and distractors",
         _textcraft("length-30", depth=4, recipes=30, solution_length=30),
         _textcraft("counts", depth=4, recipes=30, counts=(1, 4), yields=(1, 4), solution_length=40),
     ),

@@ -293,6 +293,7 @@ def test_a_length_that_is_nowhere_near_is_given_up_with_the_nearest_one(monkeypa
         ({"columns": 1, "room_size": 4, "objects": 2}, "at most 1 of the 4 cells"),
         ({"columns": 1, "room_size": 5, "objects": 5}, "at most 4, half of the 9 cells"),
         ({"kinds": ("fly",)}, "kinds must be"),
+        ({"kinds": ("goto", "goto")}, "each may be named once"),
         ({"room": 3}, "Did you mean 'rooms'|'room' is not an option"),
         ({"text_format": "balrog", "observation_format": "upstream"}, "means text_format"),
         ({"state_size": 3, "objects": 3}, "are the same knob"),

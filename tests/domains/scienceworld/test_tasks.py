@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import pytest
 
-from textagent_gym.domains.scienceworld import ScienceWorldOptions, ScienceWorldTasks, gold, server
+from textagent_gym.domains.scienceworld import ScienceWorldEnv, ScienceWorldOptions, ScienceWorldTasks, gold, server
 from textagent_gym.domains.scienceworld.gold import GoldPath, compute, gold_path
 from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
 from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError, WorldBrokenError
@@ -49,6 +49,7 @@ def test_an_id_leads_to_its_task_and_names_the_simplifications() -> None:
         ({"task_types": "boiling"}, "Did you mean 'boil'"),
         ({"variations": 0}, "variations must be"),
         ({"simplifications": "openDoor"}, "Did you mean 'openDoors'"),
+        ({"simplifications": ("openDoors", "openDoors")}, "each may be named once"),
         ({"simplifications": "noElectricalAction"}, "tasks on electricity: power-component"),
         ({"simplification": "easy"}, "Did you mean 'simplifications'"),
         ({"state_size": 3}, "It is measured there"),
@@ -138,10 +139,13 @@ def test_a_gold_path_is_computed_once(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_recorded_paths_are_of_tasks_that_exist_and_bound_their_length() -> None:
-    for (name, variation), path in gold._recorded().items():
+    recorded = {**gold._recorded(), **gold._of_suites()}
+    for (name, variation), path in recorded.items():
         assert variation < sum(TASKS[name])
         assert 0 < len(path.actions) <= 200
         assert path.objects > 100
+    longest = max(len(path.actions) for path in recorded.values())
+    assert f"the longest gold path recorded has {longest} actions" in (ScienceWorldEnv.__doc__ or "")
 
 
 def test_the_core_suite_needs_no_path_that_is_computed() -> None:

@@ -120,6 +120,33 @@ def test_goals_are_chosen_by_depth_and_length() -> None:
         assert task.task_type in ("depth 2", "depth 3")
         game = chosen.world(task)
         assert set(game.shown) == set(chosen.book.needed(game.goal))
-    env = gymnasium.make("textagent/TextCraft-minecraft-v0", lengths=(190, 199))
-    with pytest.raises(InvalidOptionError, match="split 'train' holds no tasks with these options"):
+    longest = MinecraftTasks(MinecraftOptions(lengths=(48, 48)))
+    empty = next(split for split in longest.splits if not longest.size(split))
+    env = gymnasium.make("textagent/TextCraft-minecraft-v0", lengths=(48, 48), split=empty)
+    with pytest.raises(InvalidOptionError, match=f"split '{empty}' holds no tasks with these options"):
         env.reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"depth": (9, 12)}, {"lengths": (100, 200)}, {"depth": (1, 1), "lengths": (40, 48)}]
+)
+def test_a_choice_of_no_goal_is_refused_with_the_ranges_that_exist(chosen: dict[str, tuple[int, int]]) -> None:
+    names = " and ".join(f"{name}={pair}" for name, pair in chosen.items())
+    with pytest.raises(InvalidOptionError) as raised:
+        MinecraftTasks(MinecraftOptions(**chosen))
+    assert str(raised.value) == (
+        f"no goal has {names}: of the 547 goals, depth goes from 1 to 4 and lengths from 2 to 48"
+    )
+
+
+def test_an_empty_name_of_a_folder_is_told_as_such() -> None:
+    with pytest.raises(InvalidOptionError, match='data="" is not a folder'):
+        MinecraftOptions(data="")
+
+
+def test_what_the_documentation_says_cannot_be_crafted(source: MinecraftTasks) -> None:
+    taken_apart = ("coal", "diamond", "dried kelp", "emerald", "lapis lazuli", "redstone", "slime ball", "wheat")
+    one_block = ("purpur slab", "quartz bricks", "quartz pillar", "snow")
+    circles = ("gold nugget", "iron nugget", "honey bottle")
+    assert len(source.book.recipes) + len(taken_apart + one_block + circles) == 562
+    assert not source.book.recipes.keys() & {*taken_apart, *one_block, *circles}

@@ -67,8 +67,9 @@ class ScienceWorldEnv(TextEnv[Task]):
     ## Actions
     Commands in plain words, such as `go kitchen`, `pick up thermometer`, `use thermometer on water`, `focus on water`;
     `instructions` lists them all. Where a name means several things, the answer is a numbered list, and the next action
-    is a number. What is no command costs a turn and is not valid. What is a command and cannot be done counts as valid:
-    the simulator does not say which it was. With `action_format="functions"` an action is a call as a JSON object; see
+    is a number. What the simulator does not understand costs a turn and is not valid: no command, or one that names a
+    thing that is not in reach, such as `use thermometer` where there is none. What it understands and cannot do counts
+    as valid: it does not say which it was. With `action_format="functions"` an action is a call as a JSON object; see
     `tools`.
 
     ## Observations
@@ -86,7 +87,7 @@ class ScienceWorldEnv(TextEnv[Task]):
     The simulator's score, 0 to 100, is `info["score"]` as 0.0 to 1.0. Success is a score of 100 and nothing else.
     `reward_density` pays the changes of the score; a solved episode returns 1.0, any other one less. Focusing on the
     wrong object, for which the simulator gives -100, ends the episode: it counts as score 0, and what was paid is taken
-    back. The turn budget is 200; upstream's is 100, and the longest gold path recorded has 191 actions.
+    back. The turn budget is 200; upstream's is 100, and the longest gold path recorded has 193 actions.
 
     ## Difficulty
     What makes a task hard is the task. `task_types` chooses among the 30, `variations` bounds how many of each are

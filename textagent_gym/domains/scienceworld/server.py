@@ -124,8 +124,8 @@ class Server:
         start = "Java has not started the simulator of ScienceWorld"
         if late.is_set():
             raise WorldBrokenError(f"{start} within {_START_SECONDS:g} s.")
-        told = printed.decode(errors="replace").strip() or "it said nothing on standard error"
-        raise WorldBrokenError(f"{start}: {java} has ended with status {status}: {told}")
+        reason = printed.decode(errors="replace").strip() or "it said nothing on standard error"
+        raise WorldBrokenError(f"{start}: {java} has ended with status {status}: {reason}")
 
     @property
     def pid(self) -> int:

@@ -88,7 +88,8 @@ class TextCraftEnv(TextEnv[Task]):
     | `craft COUNT ITEM using COUNT INGREDIENT, ...` | apply one recipe once; the counts of the ingredients are exact |
     | `inventory` | list what is carried |
 
-    Where a recipe names a tag, such as `planks`, any one of its items stands for it. Any other string costs a turn and
+    Where a recipe names a tag, such as `planks`, any one of its items stands for it. The count of the item that is
+    crafted is not looked at: it is what the recipe yields. Any other string costs a turn and
     says why nothing was done. With `action_format="functions"` an action is a call of `get`, `craft` or `inventory` as
     a JSON object; see `tools`.
 

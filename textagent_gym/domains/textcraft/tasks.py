@@ -12,6 +12,7 @@ from textagent_gym.domains.textcraft.engine import State
 from textagent_gym.domains.textcraft.generator import VERSION, GraphSpec, generate
 from textagent_gym.domains.textcraft.minecraft import PACKAGE_VERSION, digest, read_book
 from textagent_gym.domains.textcraft.planner import solve
+from textagent_gym.errors import InvalidOptionError
 from textagent_gym.knobs import Options, knob
 from textagent_gym.sources import GeneratedTasks, ListedTasks
 from textagent_gym.tasks import Task, in_split
@@ -46,6 +47,12 @@ class MinecraftOptions(Options):
     depth: tuple[int, int] | None = knob(None, "recipes on the longest way from the goal down; `None` for any", low=1)
     lengths: tuple[int, int] | None = knob(None, "actions of the shortest plan; `None` for any", low=2)
 
+    def __post_init__(self) -> None:
+        """See `Options`."""
+        super().__post_init__()
+        if self.data == "":
+            raise InvalidOptionError('data="" is not a folder: name one, or leave data out for the package')
+
 
 class GraphTasks(GeneratedTasks[GraphSpec, Game]):
     """Recipe graphs. A graph belongs to one split only, by the name of its goal.
@@ -74,7 +81,7 @@ class MinecraftTasks(ListedTasks[Task]):
     from machine to machine.
 
     Raises:
-        InvalidOptionError: the folder holds no recipes.
+        InvalidOptionError: the folder holds no recipes, or none of the goals is as `depth` and `lengths` say.
         MissingDependencyError: there is no folder, and the package is not installed.
     """
 
@@ -83,6 +90,8 @@ class MinecraftTasks(ListedTasks[Task]):
         self.book = read_book(self.options.data)
         source = f"minecraft-{PACKAGE_VERSION if self.options.data is None else digest(self.book)}"
         self._start = f"{_PREFIX}/{source}/{self.options.slug}"
+        if self.book.recipes and not any(map(self._ids, self.splits)):
+            raise InvalidOptionError(self._none())
 
     def world(self, task: Task) -> Game:
         """The game of a task, shared by everybody who plays it."""
@@ -104,7 +113,19 @@ class MinecraftTasks(ListedTasks[Task]):
         )
 
     def _advice(self) -> str:
-        return f"Ids are {self._start}/<split>/<goal>, such as {self._ids('train')[0]}." if self._ids("train") else ""
+        example = next((task_id for split in self.splits for task_id in self._ids(split)), "")
+        return f"Ids are {self._start}/<split>/<goal>, such as {example}." if example else ""
+
+    def _none(self) -> str:
+        """What was asked for without any goal, and what there is."""
+        asked = {"depth": self.options.depth, "lengths": self.options.lengths}
+        chosen = " and ".join(f"{name}={pair}" for name, pair in asked.items() if pair)
+        depths = [self.book.depth(goal) for goal in self.book.recipes]
+        lengths = [len(_plan(self.book, goal)) for goal in self.book.recipes]
+        return (
+            f"no goal has {chosen}: of the {len(depths)} goals, depth goes from {min(depths)} to {max(depths)} and "
+            f"lengths from {min(lengths)} to {max(lengths)}"
+        )
 
 
 @lru_cache(maxsize=4096)
