@@ -644,7 +644,7 @@ class TextEnv(gymnasium.Env[str, str], Generic[TaskT]):
         if episode.broken:
             return {**info, "broken": episode.broken}
         if "admissible_actions" in self.infos:
-            info["admissible_actions"] = () if episode.ended else self._admissible_actions()
+            info["admissible_actions"] = self.admissible_actions()
         if "oracle_action" in self.infos:
             try:
                 info["oracle_action"] = None if episode.success or episode.failure else self._oracle_action()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def config(model: Path, out: Path, **changes: Any) -> grpo.Config:
 
 def play(settings: grpo.Config) -> list[Trajectory]:
     """The episodes of the first iteration."""
-    run = trainer._Run(settings, grpo.method(settings))
+    run = trainer._Run(settings, grpo.method(settings), ExitStack())
     collector = run.make_collector()
     try:
         return collector.collect(run.requests(0, range(settings.groups))).trajectories
@@ -181,7 +182,7 @@ def test_only_easy_tasks_are_played_at_first(tiny: Path, tmp_path: Path) -> None
     lengths = [tasks.task("train", index).complexity.solution_length for index in range(30)]
     easiest = sorted(range(30), key=lambda index: (lengths[index], index))[:10]
     assert {episode.task for episode in play(settings)} <= {f"Lights/v1/s5/train/{index}" for index in easiest}
-    run = trainer._Run(settings, grpo.method(settings))
+    run = trainer._Run(settings, grpo.method(settings), ExitStack())
     run.successes = [0.0, 0.0]
     drawn = {request.options["task_index"] for request in run.requests(2, range(200)) if request.options}
     assert drawn == set(range(30))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,7 @@ def test_a_group_that_lost_too_many_episodes_is_left_out(tiny: Path, tmp_path: P
 
     method = Method(advantages, loss, smallest_group=2)
     settings = config(tiny, tmp_path, group_size=2)
-    run = trainer._Run(settings, method)
+    run = trainer._Run(settings, method, ExitStack())
     turn = Turn((1, 2), (3,), (-1.0,), 0.0, "", "")
     trajectories = [Trajectory((turn,), group) for group in (0, 0, 1, 2, 2)]
     trainer.update(run.learner, method, settings, trajectories, seed=0)

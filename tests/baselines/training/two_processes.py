@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def update(basis: grpo.Config) -> None:
     for case, aggregation in (("token", "token"), ("sequence", "sequence"), ("openings", "token")):
         config = replace(basis, out=basis.out.parent / case, aggregation=aggregation, kl=0.0, scale=False)
         method = grpo.method(config)
-        run = trainer._Run(config, method)
+        run = trainer._Run(config, method, ExitStack())
         everything = trajectories(case)
         processes, process = run.accelerator.num_processes, run.accelerator.process_index
         mine = everything[process * 10 // processes : (process + 1) * 10 // processes]
@@ -87,7 +88,7 @@ def diverge(basis: grpo.Config) -> None:
         losses = method.loss(forward)
         return replace(losses, policy=losses.policy + (forward.log_probs * 0).sqrt())
 
-    run = trainer._Run(config, replace(method, loss=loss))
+    run = trainer._Run(config, replace(method, loss=loss), ExitStack())
     before = {name: weight.clone() for name, weight in run.acting_policy().state_dict().items()}
     try:
         trainer.update(run.learner, run.method, config, trajectories("token"), seed=0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from benchmarks.babyai_env import upstream_class
 from tests.domains.babyai.minigrid_levels import begin, play_beside, seen_by_minigrid
 from textagent_gym.domains.babyai import agentgym_answers
 from textagent_gym.domains.babyai.commands import admissible, macro_command, named_things, normalize
-from textagent_gym.domains.babyai.grid import view
+from textagent_gym.domains.babyai.grid import State, view
 from textagent_gym.domains.babyai.levels import LEVELS, GridSpec, LevelSpec
 from textagent_gym.domains.babyai.texts import describe
 
@@ -115,32 +117,31 @@ def test_walks_end_where_they_say() -> None:
     assert walked > 10
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_the_sentences_are_agentgyms(level: str, upstream_folder: Path) -> None:
-    upstream = upstream_class(upstream_folder)
-    for seed in range(4):
+def moments_beside_agentgym(level: str, folder: Path, seeds: int) -> Iterator[tuple[State, Any, tuple[Any, ...]]]:
+    """The moments of random walks: the state here, AgentGym's environment, and what that makes of what is seen."""
+    upstream = upstream_class(folder)
+    for seed in range(seeds):
         env, state = begin(LevelSpec(level=level, actions="primitive"), seed)
         theirs = object.__new__(upstream)
         theirs.env = env
         for _ in play_beside(env, state, random.Random(seed), 40):
-            assert describe(state, 7, "agentgym") == theirs.postprocess_obs(env.gen_obs())[0]
+            yield state, theirs, theirs.postprocess_obs(env.gen_obs())
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_sentences_are_agentgyms(level: str, upstream_folder: Path) -> None:
+    for state, _, seen in moments_beside_agentgym(level, upstream_folder, 4):
+        assert describe(state, 7, "agentgym") == seen[0]
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_what_both_refuse_is_refused_as_agentgym_does(level: str, upstream_folder: Path) -> None:
-    upstream = upstream_class(upstream_folder)
-    for seed in range(3):
-        env, state = begin(LevelSpec(level=level, actions="primitive"), seed)
-        theirs = object.__new__(upstream)
-        theirs.env = env
-        for _ in play_beside(env, state, random.Random(seed), 40):
-            theirs.action_space = theirs.postprocess_obs(env.gen_obs())[1]
-            names = {each.name for each in named_things(state, view(state, 7))}
-            for text, said in theirs.error_message.items():
-                refused = macro_command(state, normalize(text), 7).refusal
-                counted = "{" in said  # Their number, in this one message, is the table of all numbers.
-                renumbered = len({name.rpartition(" ")[0] for name in names}) < len(
-                    names
-                )  # They count what they reach.
-                if refused and not counted and not (renumbered and "no path" in said):
-                    assert agentgym_answers.refusal(state, normalize(text), 7) == said
+    for state, theirs, seen in moments_beside_agentgym(level, upstream_folder, 3):
+        theirs.action_space = seen[1]
+        names = {each.name for each in named_things(state, view(state, 7))}
+        renumbered = len({name.rpartition(" ")[0] for name in names}) < len(names)  # They count what they reach.
+        for text, said in theirs.error_message.items():
+            refused = macro_command(state, normalize(text), 7).refusal
+            counted = "{" in said  # Their number, in this one message, is the table of all numbers.
+            if refused and not counted and not (renumbered and "no path" in said):
+                assert agentgym_answers.refusal(state, normalize(text), 7) == said
