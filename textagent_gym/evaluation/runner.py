@@ -17,6 +17,7 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import count_tasks, episode_seed
 from textagent_gym.evaluation.players import AgentMaker, Job, Played, Players, make_player, play_job, task_id
 from textagent_gym.evaluation.records import (
+    FORMAT,
     EpisodeRecord,
     Evaluation,
     begin,
@@ -219,18 +220,23 @@ def _kept(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], Playe
     if target is None or not part_of(target).is_file():
         return {}
     lines = part_of(target).read_text(encoding="utf-8", errors="replace").splitlines()
-    kept = dict(_read(lines[1:]))
-    if kept:  # Nothing is lost of a run that has played nothing.
+    if lines and not (len(lines) == 1 and _is_beginning(lines[0], header(empty))):
         _check_same(part_of(target), lines[0], empty)
-    return kept
+    return dict(_read(lines[1:]))
+
+
+def _is_beginning(text: str, head: str) -> bool:
+    """Whether a text is a header, cut or whole: of a run that has played nothing, nothing is lost."""
+    try:
+        return head.startswith(text) or json.loads(text)["format"] == FORMAT
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def has_begun(target: Path) -> bool:
-    """Whether a result file or that of its unfinished run holds an episode that counts."""
-    if not part_of(target).is_file():
-        return target.exists()
-    lines = part_of(target).read_text(encoding="utf-8", errors="replace").splitlines()
-    return target.exists() or any(True for _ in _read(lines[1:]))
+    """Whether a result file is there, or that of an unfinished run with an episode."""
+    part = part_of(target)
+    return target.exists() or (part.is_file() and len(part.read_bytes().splitlines()) > 1)
 
 
 def _check_same(path: Path, head: str, empty: Evaluation) -> None:
