@@ -10,9 +10,11 @@ import gymnasium
 import pytest
 from lights import LightsEnv
 
+from tests.evaluation.results import read
 from textagent_gym.errors import WorldBrokenError
 from textagent_gym.evaluation import demonstrate, evaluate, load, replay, summarize
 from textagent_gym.evaluation.episode import MOST_REPEATS
+from textagent_gym.evaluation.records import conversations_of
 
 FRAGILE = "tests/Fragile-v0"
 
@@ -108,3 +110,22 @@ def test_a_demonstration_in_a_broken_world_says_so(fragile: type[FragileEnv]) ->
     assert not demonstration["success"]
     fragile.breaks = {}
     assert "broken" not in demonstrate(env, {"task_index": 0})
+
+
+def test_broken_episodes_of_a_complete_file_are_played_again_if_asked_and_no_other(
+    fragile: type[FragileEnv], tmp_path: Path
+) -> None:
+    path = tmp_path / "r.jsonl"
+    asked: dict[str, Any] = {"tasks": 3, "path": path, "conversations": True}
+    fragile.breaks = {1: MOST_REPEATS + 1}
+    first = evaluate(FRAGILE, "oracle", **asked)
+    assert [bool(episode.broken) for episode in first.episodes] == [False, True, False]
+    assert evaluate(FRAGILE, "oracle", **asked) == first
+    begun = fragile.episodes
+    again = evaluate(FRAGILE, "oracle", **asked, retry_broken=True)
+    assert fragile.episodes == begun + 1
+    assert again.episodes[::2] == first.episodes[::2]
+    assert again.episodes[1].success
+    assert replay(load(path), conversations=iter(read(conversations_of(path)))) == []
+    assert evaluate(FRAGILE, "oracle", **asked, retry_broken=True) == again
+    assert fragile.episodes == begun + 4  # The replay's three.

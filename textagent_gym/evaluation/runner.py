@@ -17,12 +17,16 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import count_tasks, episode_seed
 from textagent_gym.evaluation.players import AgentMaker, Job, Played, Players, make_player, play_job, task_id
 from textagent_gym.evaluation.records import (
+    FORMAT,
     EpisodeRecord,
     Evaluation,
     begin,
+    bounded_lines,
+    conversations_of,
     header,
     line,
     load,
+    read_line,
     read_record,
     save,
     save_conversations,
@@ -42,6 +46,7 @@ def evaluate(
     path: str | Path | None = None,
     workers: int = 1,
     conversations: bool = False,
+    retry_broken: bool = False,
     progress: Callable[[int], None] | None = None,
     ended: Callable[[EpisodeRecord], None] | None = None,
 ) -> Evaluation:
@@ -64,6 +69,8 @@ def evaluate(
             one, they are played in processes (see `players.Players`), and a script must guard its main part by
             `if __name__ == "__main__":`.
         conversations: whether everything that was said is kept beside `path`, compressed (`conversations_of(path)`).
+        retry_broken: whether the broken episodes of a complete file are played again; those that count stay as they
+            are.
         progress: called with the number of episodes finished so far, those of an earlier run included.
         ended: called with the record of each of them.
 
@@ -73,6 +80,7 @@ def evaluate(
     Raises:
         InvalidOptionError: the environment is not a `TextEnv`, the agent cannot play it, or `path` holds another
             evaluation.
+        AgentFailedError: the agent cannot play at all. What it has played is kept, and the same call resumes.
     """
     if workers < 1:
         raise InvalidOptionError(f"workers must be at least 1, got {workers}")
@@ -96,6 +104,10 @@ def evaluate(
                 progress(done)
 
         complete = _complete(target, empty)
+        if complete is not None and retry_broken and any(episode.broken for episode in complete.episodes):
+            assert target is not None
+            _reopen(target, complete, conversations)
+            complete = None
         if complete is not None:
             for episode in complete.episodes:
                 report(episode)
@@ -210,6 +222,25 @@ def _resumed(target: Path | None, empty: Evaluation, conversations: bool) -> dic
     return kept
 
 
+def _reopen(target: Path, complete: Evaluation, conversations: bool) -> None:
+    """Make a complete file that of an unfinished run again, which holds the episodes that count.
+
+    Raises:
+        InvalidOptionError: its conversations are not those of its episodes.
+    """
+    keys = [(number // complete.repeats, number % complete.repeats) for number in range(len(complete.episodes))]
+    said: list[Any] = [[] for _ in keys]
+    if conversations:
+        said = [read_line(text) for text in bounded_lines(conversations_of(target))]
+        if len(said) != len(keys):
+            raise InvalidOptionError(f"{conversations_of(target)} holds {len(said)} conversations, not {len(keys)}")
+    played = [Played(*each) for each in zip(complete.episodes, said, strict=True)]
+    kept = [_keyed(key, each) for key, each in zip(keys, played, strict=True) if not each.record.broken]
+    head = header(replace(complete, episodes=()))
+    write_whole(part_of(target), head + "\n" + "".join(kept))
+    target.unlink()
+
+
 def _kept(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], Played]:
     """The episodes in the file of an unfinished run.
 
@@ -219,18 +250,23 @@ def _kept(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], Playe
     if target is None or not part_of(target).is_file():
         return {}
     lines = part_of(target).read_text(encoding="utf-8", errors="replace").splitlines()
-    kept = dict(_read(lines[1:]))
-    if kept:  # Nothing is lost of a run that has played nothing.
+    if lines and not (len(lines) == 1 and _is_beginning(lines[0], header(empty))):
         _check_same(part_of(target), lines[0], empty)
-    return kept
+    return dict(_read(lines[1:]))
+
+
+def _is_beginning(text: str, head: str) -> bool:
+    """Whether a text is a header, cut or whole: of a run that has played nothing, nothing is lost."""
+    try:
+        return head.startswith(text) or json.loads(text)["format"] == FORMAT
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def has_begun(target: Path) -> bool:
-    """Whether a result file or that of its unfinished run holds an episode that counts."""
-    if not part_of(target).is_file():
-        return target.exists()
-    lines = part_of(target).read_text(encoding="utf-8", errors="replace").splitlines()
-    return target.exists() or any(True for _ in _read(lines[1:]))
+    """Whether a result file is there, or that of an unfinished run with an episode."""
+    part = part_of(target)
+    return target.exists() or (part.is_file() and len(part.read_bytes().splitlines()) > 1)
 
 
 def _check_same(path: Path, head: str, empty: Evaluation) -> None:
