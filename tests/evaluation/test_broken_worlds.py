@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,10 @@ def test_what_breaks_again_and_again_is_reported_apart(fragile: type[FragileEnv]
     assert (summary.success.mean, summary.episodes, summary.broken) == (1.0, 2, 1)
     assert fragile.episodes == 3 + MOST_REPEATS
     assert load(tmp_path / "r.jsonl") == result
+    assert replay(result) == []  # It breaks here, too.
     fragile.breaks = {}
-    assert replay(result) == []
+    assert "here 'oracle' plays it to its end" in replay(result)[0].what
+    assert replay(replace(result, agent="my-model")) == []
 
 
 def test_a_run_that_resumes_tries_what_broke_again(fragile: type[FragileEnv], tmp_path: Path) -> None:
