@@ -137,6 +137,7 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
         (("info", "nowhere.to.be.found:textagent/TextWorld-v0"), "cannot be imported"),
         (("data", "lights"), "alfworld"),
         (("verify", "/nowhere.jsonl"), "Error: /nowhere.jsonl cannot be read: it does not exist"),
+        (("verify", "/nowhere", "--challenge", "x"), "Error: /nowhere cannot be read: it does not exist"),
         (("verify", str(ENTRIES / "babyai-quick-v1" / "random" / "summary.json")), "name the folder that it is in"),
         (("compare", "/nowhere", "/nowhere"), "Error: /nowhere cannot be read: it does not exist"),
         (("challenge", "draw", "/nowhere", "--out", "x"), "Error: /nowhere cannot be read: it does not exist"),
