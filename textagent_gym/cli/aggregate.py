@@ -70,8 +70,8 @@ class Aggregate:
             console.print(f"Broken episodes, which do not count: {broken}.", style="yellow")
         if len(set(agents)) > 1:
             names = ", ".join(dict.fromkeys(agents))
-            said = f"Runs of {len(set(agents))} agents ({names}): only you know that they are of one method."
-            console.print(visible(said), style="yellow", markup=False, highlight=False, soft_wrap=True)
+            note = f"Runs of {len(set(agents))} agents ({names}): only you know that they are of one method."
+            console.print(visible(note), style="yellow", markup=False, highlight=False, soft_wrap=True)
         return 0
 
     def _summaries(self) -> tuple[str, Mapping[str, Sequence[Summary]], list[str]]:

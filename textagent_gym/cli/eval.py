@@ -222,8 +222,8 @@ class Eval(ChosenTasks):
             if not tally.played:
                 raise
             where = f"kept in {kept}; the same command resumes" if kept else "and not kept, for want of --out"
-            said = f"Stopped after {tally.played} of {total} episodes, {where}."
-            raise type(stop)(f"{stop} {said}".strip()) from (stop if isinstance(stop, Exception) else None)
+            state = f"Stopped after {tally.played} of {total} episodes, {where}."
+            raise type(stop)(f"{stop} {state}".strip()) from (stop if isinstance(stop, Exception) else None)
 
 
 def _print_broken(console: Console, episodes: Sequence[EpisodeRecord]) -> int:

@@ -229,12 +229,12 @@ def _reopen(target: Path, complete: Evaluation, conversations: bool) -> None:
         InvalidOptionError: its conversations are not those of its episodes.
     """
     keys = [(number // complete.repeats, number % complete.repeats) for number in range(len(complete.episodes))]
-    said: list[Any] = [[] for _ in keys]
+    texts: list[Any] = [[] for _ in keys]
     if conversations:
-        said = [read_line(text) for text in bounded_lines(conversations_of(target))]
-        if len(said) != len(keys):
-            raise InvalidOptionError(f"{conversations_of(target)} holds {len(said)} conversations, not {len(keys)}")
-    played = [Played(*each) for each in zip(complete.episodes, said, strict=True)]
+        texts = [read_line(text) for text in bounded_lines(conversations_of(target))]
+        if len(texts) != len(keys):
+            raise InvalidOptionError(f"{conversations_of(target)} holds {len(texts)} conversations, not {len(keys)}")
+    played = [Played(*each) for each in zip(complete.episodes, texts, strict=True)]
     kept = [_keyed(key, each) for key, each in zip(keys, played, strict=True) if not each.record.broken]
     head = header(replace(complete, episodes=()))
     write_whole(part_of(target), head + "\n" + "".join(kept))
