@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO
 
+from textagent_gym.errors import InvalidOptionError
+
 fcntl: ModuleType | None
 try:
     import fcntl
@@ -118,3 +120,17 @@ def check_writable(path: Path) -> None:
     with whole_file(path.with_name(f".{path.name[:_LONGEST_STEM]}-check")) as file:
         file.write("")
     path.with_name(f".{path.name[:_LONGEST_STEM]}-check").unlink()
+
+
+def check_folder_writable(folder: Path) -> None:
+    """Find out before hours of work whether files can be written into a folder; nothing is left behind.
+
+    Raises:
+        InvalidOptionError: they cannot; the message says why.
+    """
+    above = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    try:
+        with tempfile.TemporaryDirectory(dir=above, prefix=".check-"):
+            pass
+    except OSError as error:
+        raise InvalidOptionError(f"{folder} cannot be written: {error.strerror or error}") from error

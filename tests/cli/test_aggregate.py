@@ -39,6 +39,8 @@ def test_runs_are_values_and_parts_are_strata(runs: list[Path]) -> None:
     done = call("aggregate", *map(str, runs))
     assert done.returncode == 0, done.stderr
     assert "4 runs in lights-test-v1" in done.stdout
+    assert "Runs of 3 agents (random, admissible-random, oracle): only you know" in done.stdout
+    assert "only you know" not in call("aggregate", str(runs[1]), str(runs[2])).stdout
     for measure, name in (("success", "success"), ("return", "total_reward"), ("turns", "turns")):
         values = [
             [getattr(summarize(load_result(run).evaluations[part.name].episodes), name).mean for run in runs]

@@ -51,6 +51,22 @@ class SeedlessAgent(NumberAgent):
         """Forget nothing."""
 
 
+class FailingAgent(NumberAgent):
+    """Plays one episode, and raises in the next."""
+
+    name = "failing"
+    episodes = 0
+
+    def reset(self, seed: int) -> None:
+        """Count the episode."""
+        self.episodes += 1
+
+    def act(self, observation: str, info: dict[str, Any]) -> Any:
+        if self.episodes > 1:
+            raise KeyError("weights")
+        return "press black"
+
+
 def test_help_and_list_name_everything() -> None:
     shown = run("--help").stdout
     names = (
@@ -107,7 +123,12 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
         (("eval", LIGHTS, "--agent", f"{__name__}:SeedlessAgent"), "has no methods reset(seed)"),
         (("eval", LIGHTS, "--agent", f"{__name__}:NumberAgent"), "the agent 'numbers' answers 5: an action is a text"),
         (("eval", LIGHTS, "--agent", f"{__name__}:NumberAgent", "--workers", "2"), "the agent 'numbers' answers 5"),
+        (
+            ("eval", LIGHTS, "--agent", f"{__name__}:FailingAgent"),
+            "agent 'failing' fails in act: KeyError: 'weights' (",
+        ),
         (("eval", LIGHTS, "--split", "dev"), "validation"),
+        (("eval", "--suite", "babyai-quick-v1", "--out", "/proc/x"), "Error: /proc/x cannot be written: "),
         (("eval", LIGHTS, "--workers", "0"), "--workers must be at least 1"),
         (("eval", LIGHTS, "--out", "/"), "folder"),
         (("eval", "CartPole-v1"), "CartPole-v1 is not a text environment"),
@@ -116,6 +137,7 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
         (("info", "nowhere.to.be.found:textagent/TextWorld-v0"), "cannot be imported"),
         (("data", "lights"), "alfworld"),
         (("verify", "/nowhere.jsonl"), "Error: /nowhere.jsonl cannot be read: it does not exist"),
+        (("verify", "/nowhere", "--challenge", "x"), "Error: /nowhere cannot be read: it does not exist"),
         (("verify", str(ENTRIES / "babyai-quick-v1" / "random" / "summary.json")), "name the folder that it is in"),
         (("compare", "/nowhere", "/nowhere"), "Error: /nowhere cannot be read: it does not exist"),
         (("challenge", "draw", "/nowhere", "--out", "x"), "Error: /nowhere cannot be read: it does not exist"),
@@ -366,6 +388,15 @@ def test_num_tasks_and_tasks_are_both_kept_to(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
     assert call("eval", LIGHTS, "--tasks", "5", "--set", "num_tasks=2", "--out", str(out)).returncode == 0
     assert len(out.read_text().splitlines()) == 4  # A header and a seal.
+
+
+def test_what_an_agent_has_played_before_it_raises_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    done = call("eval", LIGHTS, "--tasks", "3", "--agent", f"{__name__}:FailingAgent", "--out", str(out))
+    assert done.returncode == 1
+    assert f"Stopped after 1 of 3 episodes, kept in {out}.part; the same command resumes." in " ".join(
+        done.stderr.split()
+    )
 
 
 def test_ctrl_c_in_the_middle_keeps_what_is_done(tmp_path: Path) -> None:

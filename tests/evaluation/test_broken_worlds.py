@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import gymnasium
 import pytest
 from lights import LightsEnv
 
+from tests.evaluation.results import read
 from textagent_gym.errors import WorldBrokenError
 from textagent_gym.evaluation import demonstrate, evaluate, load, replay, summarize
 from textagent_gym.evaluation.episode import MOST_REPEATS
+from textagent_gym.evaluation.records import conversations_of
 
 FRAGILE = "tests/Fragile-v0"
 
@@ -75,8 +78,10 @@ def test_what_breaks_again_and_again_is_reported_apart(fragile: type[FragileEnv]
     assert (summary.success.mean, summary.episodes, summary.broken) == (1.0, 2, 1)
     assert fragile.episodes == 3 + MOST_REPEATS
     assert load(tmp_path / "r.jsonl") == result
+    assert replay(result) == []  # It breaks here, too.
     fragile.breaks = {}
-    assert replay(result) == []
+    assert "here 'oracle' plays it to its end" in replay(result)[0].what
+    assert replay(replace(result, agent="my-model")) == []
 
 
 def test_a_run_that_resumes_tries_what_broke_again(fragile: type[FragileEnv], tmp_path: Path) -> None:
@@ -108,3 +113,22 @@ def test_a_demonstration_in_a_broken_world_says_so(fragile: type[FragileEnv]) ->
     assert not demonstration["success"]
     fragile.breaks = {}
     assert "broken" not in demonstrate(env, {"task_index": 0})
+
+
+def test_broken_episodes_of_a_complete_file_are_played_again_if_asked_and_no_other(
+    fragile: type[FragileEnv], tmp_path: Path
+) -> None:
+    path = tmp_path / "r.jsonl"
+    asked: dict[str, Any] = {"tasks": 3, "path": path, "conversations": True}
+    fragile.breaks = {1: MOST_REPEATS + 1}
+    first = evaluate(FRAGILE, "oracle", **asked)
+    assert [bool(episode.broken) for episode in first.episodes] == [False, True, False]
+    assert evaluate(FRAGILE, "oracle", **asked) == first
+    begun = fragile.episodes
+    again = evaluate(FRAGILE, "oracle", **asked, retry_broken=True)
+    assert fragile.episodes == begun + 1
+    assert again.episodes[::2] == first.episodes[::2]
+    assert again.episodes[1].success
+    assert replay(load(path), conversations=iter(read(conversations_of(path)))) == []
+    assert evaluate(FRAGILE, "oracle", **asked, retry_broken=True) == again
+    assert fragile.episodes == begun + 4  # The replay's three.

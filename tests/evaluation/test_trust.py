@@ -104,6 +104,12 @@ def test_what_is_no_policy_has_no_digest(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InvalidOptionError, match="it has no weights"):
         policy_digest(tmp_path)
+    (tmp_path / "policy").mkdir()
+    (tmp_path / "policy" / "model.safetensors").write_bytes(b"weights")
+    with pytest.raises(InvalidOptionError, match="it has no weights"):  # They are in the folder below.
+        policy_digest(tmp_path)
+    with pytest.raises(InvalidOptionError, match=r"it has no config\.json"):
+        policy_digest(tmp_path / "policy")
 
 
 def test_the_tasks_of_a_challenge_follow_from_commitment_and_seed(policy: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,16 @@ def test_a_right_result_is_copied_to_its_place(sent: Path, tmp_path: Path) -> No
     assert place.name.startswith("oracle-")
     assert {p.name: p.read_bytes() for p in everything(place)} == {p.name: p.read_bytes() for p in everything(sent)}
     assert list((tmp_path / "results").iterdir()) == [place.parent]
+
+
+def test_what_a_kill_has_left_is_deleted(sent: Path, tmp_path: Path) -> None:
+    old, new = tmp_path / "all" / ".checking-old", tmp_path / "all" / ".checking-new"
+    for folder in (old, new):
+        (folder / "result").mkdir(parents=True)
+    os.utime(old, (0, 0))
+    accept(sent, tmp_path / "all")
+    assert not old.exists()
+    assert new.exists()
 
 
 def test_the_same_result_is_accepted_once(sent: Path, tmp_path: Path) -> None:

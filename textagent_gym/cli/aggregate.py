@@ -42,7 +42,7 @@ class Aggregate:
 
         from textagent_gym.evaluation import interquartile_mean
 
-        what, parts = self._summaries()
+        what, parts, agents = self._summaries()
         runs = len(self.results)
         table = Table(
             title=Text(visible(f"{runs} runs in {what}")), header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
@@ -68,10 +68,14 @@ class Aggregate:
         broken = sum(summary.broken for summaries in parts.values() for summary in summaries)
         if broken:
             console.print(f"Broken episodes, which do not count: {broken}.", style="yellow")
+        if len(set(agents)) > 1:
+            names = ", ".join(dict.fromkeys(agents))
+            note = f"Runs of {len(set(agents))} agents ({names}): only you know that they are of one method."
+            console.print(visible(note), style="yellow", markup=False, highlight=False, soft_wrap=True)
         return 0
 
-    def _summaries(self) -> tuple[str, Mapping[str, Sequence[Summary]]]:
-        """What the results are of, and the summary of each run in each part.
+    def _summaries(self) -> tuple[str, Mapping[str, Sequence[Summary]], list[str]]:
+        """What the results are of, the summary of each run in each part, and the name of each run's agent.
 
         Raises:
             InvalidOptionError: there is a single result, one is named twice, they are not of the same tasks, or all
@@ -81,12 +85,13 @@ class Aggregate:
             raise InvalidOptionError("one run says nothing of others: name the results of two runs at least")
         if len({path.resolve() for path in self.results}) < len(self.results):
             raise InvalidOptionError("a result is named twice: each run counts once")
-        first, *others = ((path, *read_parts(path)) for path in self.results)
+        first, *others = [(path, *read_parts(path)) for path in self.results]
         for path, what, (_, parts) in others:
             if what != first[1] or _tasks(parts) != _tasks(first[2][1]):
                 raise InvalidOptionError(f"{path} is of {what}, and {first[0]} of {first[1]}, or of other tasks")
         runs = [first[2][1], *(parts for _, _, (_, parts) in others)]
-        return first[1], {name: [_summary(run[name]) for run in runs] for name in runs[0]}
+        agents = [agent for _, _, (agent, _) in (first, *others)]
+        return first[1], {name: [_summary(run[name]) for run in runs] for name in runs[0]}, agents
 
 
 _MEASURES: dict[str, Callable[[Summary], float]] = {

@@ -13,7 +13,7 @@ import tyro
 from textagent_gym.agents.chat import ChatSettings
 from textagent_gym.cli.environment import ChosenTasks
 from textagent_gym.cli.tables import Tally
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.errors import AgentFailedError, InvalidOptionError
 from textagent_gym.terminal import visible
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class Eval(ChosenTasks):
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Number of processes that make the tasks, by default the number of processor cores; and number of episodes that
     are played at once, by default 1. The result is the same for every number."""
+    retry_broken: bool = False
+    """Whether the broken episodes of a complete result are played again. Those that count stay as they are."""
     run_folder: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
     """Folder of the training run that the agent comes from; its learning curve is kept with the result of a suite."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")] = None
@@ -147,12 +149,20 @@ class Eval(ChosenTasks):
                     base.split, range(part.first, part.first + part.tasks), workers=self.workers, progress=done
                 )
         with self._playing(suite.episodes, str(self.out)) as ended:
-            result = evaluate_suite(suite, agent, self.out, workers=self.workers or 1, run=self.run_folder, ended=ended)
+            result = evaluate_suite(
+                suite,
+                agent,
+                self.out,
+                workers=self.workers or 1,
+                run=self.run_folder,
+                retry_broken=self.retry_broken,
+                ended=ended,
+            )
         console = Console()
         console.print(suite_table(result))
-        _print_broken(console, result.episodes)
+        status = _print_broken(console, result.episodes)
         console.print(f"Result: {self.out}   Check it with: textagent-gym verify {self.out}", soft_wrap=True)
-        return 0
+        return status
 
     def _run_env(self, agent: AgentMaker) -> int:
         """Play the tasks of one environment."""
@@ -175,15 +185,17 @@ class Eval(ChosenTasks):
             self.prepare(env, count)
             kept = "" if self.out is None else str(part_of(self.out))
             with self._playing(count * self.episodes, kept) as ended:
-                result = evaluate(env, agent, **asked, workers=self.workers or 1, ended=ended)
+                result = evaluate(
+                    env, agent, **asked, retry_broken=self.retry_broken, workers=self.workers or 1, ended=ended
+                )
         finally:
             env.close()
         console = Console()
         console.print(evaluation_table(result))
-        _print_broken(console, result.episodes)
+        status = _print_broken(console, result.episodes)
         if self.out is not None:
             console.print(f"Result file: {self.out}   Check it with: textagent-gym verify {self.out}", soft_wrap=True)
-        return 0
+        return status
 
     @contextmanager
     def _playing(self, total: int, kept: str) -> Iterator[Callable[[EpisodeRecord], None]]:
@@ -206,22 +218,24 @@ class Eval(ChosenTasks):
                         show(tally.played, note)
 
                 yield ended
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, AgentFailedError) as stop:
             if not tally.played:
                 raise
             where = f"kept in {kept}; the same command resumes" if kept else "and not kept, for want of --out"
-            raise KeyboardInterrupt(f"Stopped after {tally.played} of {total} episodes, {where}.") from None
+            state = f"Stopped after {tally.played} of {total} episodes, {where}."
+            raise type(stop)(f"{stop} {state}".strip()) from (stop if isinstance(stop, Exception) else None)
 
 
-def _print_broken(console: Console, episodes: Sequence[EpisodeRecord]) -> None:
-    """Say which episodes are left out."""
+def _print_broken(console: Console, episodes: Sequence[EpisodeRecord]) -> int:
+    """Say which episodes are left out; returns the exit status, 1 if all of them are."""
     broken = [episode for episode in episodes if episode.broken]
     if broken:
         console.print(
             visible(
                 f"{len(broken)} of {len(episodes)} episodes are left out: their world broke, or their agent could not "
-                f"answer, again and again ({broken[0].broken})."
+                f"answer, again and again ({broken[0].broken}). The same command with --retry-broken plays them again."
             ),
             style="yellow",
             markup=False,
         )
+    return 1 if len(broken) == len(episodes) else 0

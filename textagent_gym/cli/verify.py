@@ -60,6 +60,7 @@ class Verify:
         from textagent_gym.cli.progress import bar
         from textagent_gym.cli.tables import suite_table
         from textagent_gym.evaluation import load_result, verify_result
+        from textagent_gym.evaluation.trust import RECOMPUTED
 
         if self.set or self.trust:
             raise InvalidOptionError("the result of a suite is checked in the suite's environments: leave out options")
@@ -69,7 +70,8 @@ class Verify:
             )
         result = verification.result
         checked = (verification.mismatches, result.episodes, result.agent, verification.exact)
-        status = _print(verification.notes, *checked, remarks=True)
+        recomputed = RECOMPUTED in verification.trust
+        status = _print(verification.notes, *checked, remarks=True, recomputed=recomputed)
         if not status:
             console = Console()
             console.print(suite_table(result))
@@ -88,6 +90,8 @@ class Verify:
         parts = [self.result.parent / name for name in (IDENTITY, SUMMARY)]
         if self.result in parts and all(part.is_file() for part in parts):
             raise InvalidOptionError(f"{self.result} is a part of a suite's result: name the folder that it is in")
+        if not self.result.exists():
+            raise InvalidOptionError(f"{self.result} cannot be read: it does not exist")
         if self.model is not None or self.challenge is not None:
             raise InvalidOptionError("--model and --challenge are for the result of a suite, which is a folder")
         evaluation = load(self.result)
@@ -109,6 +113,7 @@ def _print(
     exact: bool,
     *,
     remarks: bool,
+    recomputed: bool = False,
 ) -> int:
     """Say what checking has shown; returns the exit status.
 
@@ -119,6 +124,7 @@ def _print(
         agent: name of the agent.
         exact: whether texts are compared, and so the agents that act equally everywhere.
         remarks: whether the agent may have written something beside its actions that is kept.
+        recomputed: whether it has been shown that the agent sampled every token.
     """
     from rich.console import Console
 
@@ -150,15 +156,20 @@ def _print(
     if mismatches:
         return 1
     if broken < total:
-        say(f"All {total - broken} episodes happened as recorded; success {summarize(episodes).success}.", "green")
-        beside = "what it wrote beside its actions, " if remarks else ""
-        who = (
-            "" if agent in (CHECKED_AGENTS if exact else UNREADING_AGENTS) else f"that {agent[:100]!r} acted, {beside}"
-        )
+        say(f"{_number(total - broken)} happened as recorded; success {summarize(episodes).success}.", "green")
+        beside = "what it wrote beside its actions, " if remarks and agent not in CHECKED_AGENTS else ""
+        known = recomputed or agent in (CHECKED_AGENTS if exact else UNREADING_AGENTS)
+        who = "" if known else f"that {agent[:100]!r} acted, "
         texts = "" if exact else "what the agent read, "
         cost = "" if all(episode.cost is None for episode in episodes) else "cost, "
-        say(f"Not checked: {who}{texts}seconds, tokens, {cost}and the versions of packages.")
+        tokens = "" if recomputed else "tokens, "
+        say(f"Not checked: {who}{beside}{texts}seconds, {tokens}{cost}and the versions of packages.")
     return 0
+
+
+def _number(count: int) -> str:
+    """All of some episodes, in words."""
+    return "The one episode" if count == 1 else f"All {count} episodes"
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +12,7 @@ import gymnasium
 
 from textagent_gym.agents import Agent
 from textagent_gym.core import TextEnv
-from textagent_gym.errors import AgentError, InvalidOptionError, WorldBrokenError
+from textagent_gym.errors import AgentError, AgentFailedError, InvalidOptionError, TextAgentError, WorldBrokenError
 from textagent_gym.evaluation.remarks import MOST_REMARKS, kept_remarks
 from textagent_gym.sources import seed_bytes
 
@@ -156,6 +158,7 @@ def play(
 
     Raises:
         InvalidOptionError: the agent answers with something else than a text.
+        AgentFailedError: the agent's own code raises.
     """
     started = time.perf_counter()
     try:
@@ -163,13 +166,13 @@ def play(
     except WorldBrokenError as error:
         seconds = time.perf_counter() - started
         return Episode({}, (), "", {"broken": _reason(error)}, False, True, "", seconds)
-    agent.reset(seed)
+    _asked(agent, agent.reset, seed)
     beginning, turns = info, []
     terminated = truncated = False
     stopped, room = "", MOST_REMARKS
     while not (terminated or truncated):
         try:
-            action = agent.act(observation, info)
+            action = _asked(agent, agent.act, observation, info)
         except AgentError as error:
             info, truncated = {**info, "broken": _reason(error), "success": False}, True
             break
@@ -198,6 +201,26 @@ def play(
         getattr(agent, "tokens", None),
         getattr(agent, "cost", None),
     )
+
+
+def _asked(agent: Agent, method: Callable[..., Any], *arguments: Any) -> Any:
+    """What a method of an agent returns.
+
+    Raises:
+        TextAgentError, gymnasium.error.Error: the agent raises it on purpose.
+        AgentFailedError: the agent's own code raises something else.
+    """
+    try:
+        return method(*arguments)
+    except (TextAgentError, gymnasium.error.Error):
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        name = getattr(agent, "name", type(agent).__name__)
+        raise AgentFailedError(
+            f"the agent {name!r} fails in {method.__name__}: {type(error).__name__}: {error} "
+            f"({place.filename}, line {place.lineno})"
+        ) from error
 
 
 def _reason(error: Exception) -> str:

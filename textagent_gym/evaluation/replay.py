@@ -64,13 +64,28 @@ _ALIKE = {
 }
 """Digits, letters of Cyrillic and Greek, and small capitals that look like those of the agents' names."""
 _LOOKS = str.maketrans({letter: latin for latin, letters in _ALIKE.items() for letter in letters})
+_BLANK = "\u115f\u1160\u3164\uffa0"  # Letters of Hangul that cannot be seen.
 
 
 def _letters(name: str) -> str:
     """What a name looks like: without case, spaces, accents and what cannot be seen; lookalikes as Latin letters."""
     letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
-    seen = "".join(letter for letter in letters if letter.isalnum() or letter == "|")
+    seen = "".join(letter for letter in letters if (letter.isalnum() and letter not in _BLANK) or letter == "|")
     return seen.translate(_LOOKS).replace("rn", "m")
+
+
+def _is_alike(name: str, known: str) -> bool:
+    """Whether a name looks like another one, which is made of Latin letters.
+
+    A letter of another script may look like any Latin one, unless most letters of the name are such letters.
+
+    >>> _is_alike("exp\u0454rt", "expert"), _is_alike("exports", "expert")
+    (True, False)
+    """
+    here, there = _letters(name), _letters(known)
+    strange = sum(not letter.isascii() for letter in here)
+    same = all(letter == wanted or not letter.isascii() for letter, wanted in zip(here, there, strict=False))
+    return len(here) == len(there) and 2 * strange <= len(here) and same
 
 
 class _Recorded:
@@ -131,8 +146,9 @@ def replay(
 
     Every task must be there, in the order of the split, as often as the header says. Agents of this suite that act
     equally everywhere (`CHECKED_AGENTS`) are asked what they would do; nobody else's name can be checked, nor
-    `seconds`, `tokens` and `cost`, nor what a model wrote beside its actions, nor whether a world broke; such an
-    episode counts neither as won nor as lost.
+    `seconds`, `tokens` and `cost`, nor what a model wrote beside its actions. An episode whose world broke
+    counts neither as won nor as lost. Nobody can check that it broke; but where such an agent of this suite plays it to
+    its end here, it is wrong.
 
     Args:
         evaluation: file to check.
@@ -302,9 +318,9 @@ def _gaps(evaluation: Evaluation, env: gymnasium.Env[str, str]) -> list[str]:
         gaps.append(f"split {evaluation.split!r} is recorded, and the environment plays {split!r}")
     if evaluation.agent in CHECKED_AGENTS and evaluation.details:
         gaps.append(f"the agent {evaluation.agent!r} has no details, and some are recorded")
-    alike = {_letters(name): name for name in CHECKED_AGENTS}.get(_letters(evaluation.agent), evaluation.agent)
-    if alike != evaluation.agent:
-        gaps.append(f"the agent {evaluation.agent!r:.100} reads like {alike!r}, which is an agent of this suite")
+    alike = [name for name in CHECKED_AGENTS if _is_alike(evaluation.agent, name)]
+    if alike and evaluation.agent not in CHECKED_AGENTS:
+        gaps.append(f"the agent {evaluation.agent!r:.100} reads like {alike[0]!r}, which is an agent of this suite")
     strange = sorted(set(evaluation.versions) - {"python", *packages_of(evaluation.env)})
     if strange or not all(isinstance(version, str) for version in evaluation.versions.values()):
         gaps.append(f"versions are recorded of what decides nothing here: {', '.join(strange)}")
@@ -352,7 +368,24 @@ def _difference_of_broken(env: gymnasium.Env[str, str], expected: EpisodeRecord,
             return f"{name} is {here!r}, and {there!r:.200} is recorded"
     if not 0 <= expected.invalid_actions - now.invalid_actions <= len(expected.actions) - len(before):
         return f"{now.invalid_actions} actions before the last are invalid, and {expected.invalid_actions} are recorded"
-    return agent.difference
+    return agent.difference or (_whole_after_all(env, expected, index, claimed) if claimed else "")
+
+
+def _whole_after_all(env: gymnasium.Env[str, str], expected: EpisodeRecord, index: int, claimed: str) -> str:
+    """Whether an agent that acts equally everywhere ends an episode that is said to have broken; in words, or empty.
+
+    Else its losses could be left out as broken.
+    """
+    try:
+        episode = play_until_whole(env, make_agent(claimed, env), options={"task_index": index}, seed=expected.seed)
+    except Exception as error:  # noqa: BLE001 (of whatever a stranger's arguments make of a world)
+        return f"it cannot be played: {error}"
+    if episode.broken:
+        return ""
+    return (
+        f"it is recorded as broken ({expected.broken:.100}), and here {claimed!r} plays it to its end: "
+        "play it again with eval --retry-broken"
+    )
 
 
 def _wrong_rewards(now: EpisodeRecord, expected: EpisodeRecord) -> str:

@@ -30,7 +30,7 @@ from textagent_gym.evaluation.runner import check_evaluation, evaluate, has_begu
 from textagent_gym.evaluation.statistics import Interval, Summary, repeated, success_by_axis, summarize
 from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import provable
-from textagent_gym.files import lock, write_whole
+from textagent_gym.files import check_folder_writable, lock, write_whole
 from textagent_gym.knobs import AXES
 from textagent_gym.wrappers import ActionParser, AdmissibleActionHints
 
@@ -109,6 +109,7 @@ def evaluate_suite(
     *,
     workers: int = 1,
     run: Path | None = None,
+    retry_broken: bool = False,
     ended: Callable[[EpisodeRecord], None] | None = None,
 ) -> Result:
     """Play a suite. A run that was stopped resumes, and a folder that is complete is returned as it is.
@@ -119,16 +120,21 @@ def evaluate_suite(
         folder: folder of the result.
         workers: number of episodes that are played at once; see `evaluate`.
         run: folder of the training run whose learning curve is kept with the result.
+        retry_broken: whether the broken episodes of a complete result are played again; those that count stay as they
+            are.
         ended: called with the record of each episode, those of an earlier run included.
 
     Raises:
         InvalidOptionError: see `check_suite`; or the run has no learning curve, or another program writes the folder.
+        AgentFailedError: the agent cannot play at all; see `evaluate`.
     """
     learning = None if run is None else curve_of(run)
     identity = check_suite(suite, agent, folder)
     folder.mkdir(parents=True, exist_ok=True)
     evaluations = {}
     with _alone(folder, identity):
+        if retry_broken:
+            (folder / SUMMARY).unlink(missing_ok=True)  # It appears again when all parts are complete again.
         for part in suite.parts:
             with closing(make_part(part, identity["details"])) as env:
                 evaluations[part.name] = evaluate(
@@ -141,6 +147,7 @@ def evaluate_suite(
                     path=records_of(folder, part),
                     workers=workers,
                     conversations=True,
+                    retry_broken=retry_broken,
                     ended=ended,
                 )
         result = Result(
@@ -162,8 +169,10 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
 
     Raises:
         InvalidOptionError: the agent cannot play the suite, its data are not all there, or the folder holds something
-            else.
+            else or cannot be written.
     """
+    if not folder.is_file():  # Which is said below, in other words.
+        check_folder_writable(folder)
     identity: dict[str, Any] = {}
     for part in suite.parts:
         with closing(make_part(part, getattr(agent, "details", {}))) as env:

@@ -21,9 +21,12 @@ from textagent_gym.evaluation.records import (
     EpisodeRecord,
     Evaluation,
     begin,
+    bounded_lines,
+    conversations_of,
     header,
     line,
     load,
+    read_line,
     read_record,
     save,
     save_conversations,
@@ -43,6 +46,7 @@ def evaluate(
     path: str | Path | None = None,
     workers: int = 1,
     conversations: bool = False,
+    retry_broken: bool = False,
     progress: Callable[[int], None] | None = None,
     ended: Callable[[EpisodeRecord], None] | None = None,
 ) -> Evaluation:
@@ -65,6 +69,8 @@ def evaluate(
             one, they are played in processes (see `players.Players`), and a script must guard its main part by
             `if __name__ == "__main__":`.
         conversations: whether everything that was said is kept beside `path`, compressed (`conversations_of(path)`).
+        retry_broken: whether the broken episodes of a complete file are played again; those that count stay as they
+            are.
         progress: called with the number of episodes finished so far, those of an earlier run included.
         ended: called with the record of each of them.
 
@@ -74,6 +80,7 @@ def evaluate(
     Raises:
         InvalidOptionError: the environment is not a `TextEnv`, the agent cannot play it, or `path` holds another
             evaluation.
+        AgentFailedError: the agent cannot play at all. What it has played is kept, and the same call resumes.
     """
     if workers < 1:
         raise InvalidOptionError(f"workers must be at least 1, got {workers}")
@@ -97,6 +104,10 @@ def evaluate(
                 progress(done)
 
         complete = _complete(target, empty)
+        if complete is not None and retry_broken and any(episode.broken for episode in complete.episodes):
+            assert target is not None
+            _reopen(target, complete, conversations)
+            complete = None
         if complete is not None:
             for episode in complete.episodes:
                 report(episode)
@@ -209,6 +220,25 @@ def _resumed(target: Path | None, empty: Evaluation, conversations: bool) -> dic
     kept = {key: played for key, played in _kept(target, empty).items() if played.conversation or not conversations}
     write_whole(part_of(target), header(empty) + "\n" + "".join(_keyed(key, played) for key, played in kept.items()))
     return kept
+
+
+def _reopen(target: Path, complete: Evaluation, conversations: bool) -> None:
+    """Make a complete file that of an unfinished run again, which holds the episodes that count.
+
+    Raises:
+        InvalidOptionError: its conversations are not those of its episodes.
+    """
+    keys = [(number // complete.repeats, number % complete.repeats) for number in range(len(complete.episodes))]
+    texts: list[Any] = [[] for _ in keys]
+    if conversations:
+        texts = [read_line(text) for text in bounded_lines(conversations_of(target))]
+        if len(texts) != len(keys):
+            raise InvalidOptionError(f"{conversations_of(target)} holds {len(texts)} conversations, not {len(keys)}")
+    played = [Played(*each) for each in zip(complete.episodes, texts, strict=True)]
+    kept = [_keyed(key, each) for key, each in zip(keys, played, strict=True) if not each.record.broken]
+    head = header(replace(complete, episodes=()))
+    write_whole(part_of(target), head + "\n" + "".join(kept))
+    target.unlink()
 
 
 def _kept(target: Path | None, empty: Evaluation) -> dict[tuple[int, int], Played]:

@@ -140,8 +140,10 @@ def policy_digest(folder: str | Path) -> str:
         for name, path in names.items()
         if path.is_file() and path.suffix not in _NOTES and not any(part.startswith(".") for part in name.parts)
     }
-    if not any(name.endswith((".safetensors", ".bin")) for name in files):
+    if not any(name.endswith((".safetensors", ".bin")) and "/" not in name for name in files):
         raise InvalidOptionError(f"the folder {folder} holds no policy: it has no weights (*.safetensors)")
+    if "config.json" not in files:
+        raise InvalidOptionError(f"the folder {folder} holds no policy: it has no config.json, so nobody can load it")
     _check_parts(folder, files)
     digest = hashlib.sha256()
     for name, path in sorted(files.items()):

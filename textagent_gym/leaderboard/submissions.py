@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,9 @@ from textagent_gym.leaderboard.trust import RERUN, note_trust
 
 LARGEST_SUBMISSION = 2**26
 """Bytes of all files of a result as it is sent: 64 MiB hold three hundred long conversations, compressed."""
+
+_CHECKING = ".checking-"  # First letters of the folder in which a copy is checked.
+_STOPPED = 86_400.0  # Seconds after which such a folder is what a kill has left: checking ends within an hour.
 
 
 def accept(
@@ -53,7 +57,8 @@ def accept(
     if size > LARGEST_SUBMISSION:
         raise InvalidOptionError(f"{folder} has {size} bytes; a submission has at most {LARGEST_SUBMISSION}")
     results.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=results, prefix=".checking-") as checking:  # On the same disk, so that it can be moved.
+    _clear_stopped(results)
+    with TemporaryDirectory(dir=results, prefix=_CHECKING) as checking:  # On the same disk, so that it can be moved.
         copy = Path(checking) / "result"
         copy.mkdir()
         for path in paths:
@@ -76,6 +81,13 @@ def accept(
         if proven not in ((REPLAYED,), (REPLAYED_BUT_TEXTS,)):
             note_trust(results, entry.digest, proven)
         return replace(entry, folder=copy.rename(place))
+
+
+def _clear_stopped(results: Path) -> None:
+    """Delete the copies that runs have left which were killed."""
+    for folder in results.glob(f"{_CHECKING}*"):
+        if not folder.is_symlink() and time.time() - folder.stat().st_mtime > _STOPPED:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_own(result: Result, results: Path) -> None:

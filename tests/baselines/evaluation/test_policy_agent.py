@@ -320,6 +320,7 @@ def test_the_command_line_plays_a_policy_and_answers_a_challenge(tiny: Path, tmp
     verified = run("verify", str(out), *challenge, "--model", str(tiny))
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert "Proven: replayed, challenge, recomputed." in verified.stdout
+    assert "Not checked: what it wrote beside its actions, seconds, and the versions of packages." in verified.stdout
     other = json.loads((tmp_path / "challenge.json").read_text()) | {"seed": "0" * 32}
     (tmp_path / "challenge.json").write_text(json.dumps(other))
     forged = run("verify", str(out), *challenge)
