@@ -20,7 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from baselines.envs.pool import make_pool
+from baselines.envs.pool import Pool, make_pool
 from baselines.policy.chat import ChatFormat
 from baselines.policy.models import load_policy, make_tiny_policy
 from baselines.rollout import Collector, Completion, EpisodeRequest, Generator, Prompt, TransformersGenerator
@@ -103,7 +103,6 @@ class SlowSlot(gymnasium.Wrapper[str, str, str, str]):
     """
 
     made = itertools.count()
-    paused = True
 
     def __init__(self, env: gymnasium.Env[str, str]) -> None:
         super().__init__(env)
@@ -112,14 +111,14 @@ class SlowSlot(gymnasium.Wrapper[str, str, str, str]):
     def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
         """See `gymnasium.Env.step`."""
         until = time.process_time() + PAUSE
-        while self._slow and SlowSlot.paused and time.process_time() < until:
+        while self._slow and time.process_time() < until:
             time.sleep(0.01)
         return super().step(action)
 
 
 @dataclass(frozen=True)
-class Steady:
-    """What some episodes took while all slots were in use.
+class Cost:
+    """What some episodes took.
 
     Attributes:
         seconds: seconds.
@@ -139,13 +138,9 @@ class Steady:
         return (self.computed + self.waited) / self.turns
 
 
-def collect_steadily(make: Any, backend: Generator, chat: ChatFormat) -> Steady:
-    """Play episodes of 5 to 15 turns in threads; the last ones, in which slots run empty, are not counted."""
-    SlowSlot.made, SlowSlot.paused = itertools.count(), True
-    pool = make_pool(make, SLOTS, "thread")
-    collector = Collector(pool, backend, chat)
-    waited, turns, ended = 0.0, 0, 0
-    counted: list[Steady] = []
+def cost_of(collector: Collector, pool: Pool) -> Cost:
+    """Play episodes of 5 to 15 turns, from the first to the end of the last."""
+    waited = 0.0
 
     def receive(timeout: float | None = None, recv: Any = pool.recv) -> Any:
         nonlocal waited
@@ -155,24 +150,15 @@ def collect_steadily(make: Any, backend: Generator, chat: ChatFormat) -> Steady:
         finally:
             waited += time.perf_counter() - asked
 
-    def count(trajectory: Trajectory) -> None:
-        nonlocal turns, ended
-        turns, ended = turns + len(trajectory.turns), ended + 1
-        if ended == EPISODES - SLOTS:
-            counted.append(Steady(time.perf_counter() - began, time.process_time() - computed, waited, turns))
-            SlowSlot.paused = False  # The rest is not measured.
-
     requests = [
         EpisodeRequest(i, options={"task_index": i % TASKS, "max_turns": 5 + i % 11}, sampling_seed=i)
         for i in range(EPISODES)
     ]
     began, computed = time.perf_counter(), time.process_time()
-    try:
-        with patch.object(pool, "recv", receive):
-            collector.collect(requests, count)
-    finally:
-        collector.close()
-    return counted[0]
+    with patch.object(pool, "recv", receive):
+        played = collector.collect(requests)
+    turns = sum(len(trajectory.turns) for trajectory in played.trajectories)
+    return Cost(time.perf_counter() - began, time.process_time() - computed, waited, turns)
 
 
 def measure_slow_slot(generator: Generator, chat: ChatFormat, console: Console) -> None:
@@ -180,7 +166,15 @@ def measure_slow_slot(generator: Generator, chat: ChatFormat, console: Console) 
     torch.set_num_threads(1)  # So that the CPU clock runs no faster than others.
     world: dict[str, Any] = {"num_tasks": TASKS, "max_turns": 15}
     makers = [env_maker("textagent/ALFWorld-v0", wrappers=wrappers, **world) for wrappers in ((), (SlowSlot,))]
-    pairs = [[collect_steadily(make, generator, chat) for make in makers] for _ in range(PAIRS)]
+    pools = [make_pool(make, SLOTS, "thread") for make in makers]
+    collectors = [Collector(pool, generator, chat) for pool in pools]
+    pairs = []
+    for _ in range(1 + PAIRS):
+        generator.forget()
+        pairs.append([cost_of(collector, pool) for collector, pool in zip(collectors, pools, strict=True)])
+    del pairs[0]  # Environments show how fast they are.
+    for pool in pools:
+        pool.close()
     title = f"{EPISODES} episodes in {SLOTS} slots, one of which takes {PAUSE} s per step; medians of {PAIRS} pairs"
     table = Table(title=title, header_style="bold")
     for column in ("slots", "turns/s", "CPU ms per turn", "waiting for environments"):

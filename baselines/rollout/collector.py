@@ -30,6 +30,8 @@ from textagent_gym.vector import Received
 _REPLAYS = 3
 """Number of times that episodes of one group are played again because their world broke. A world that breaks oftener is
 broken for good, and playing it again would only cost time."""
+_STEPS = 3
+"""Number of steps, one after the other, in which an environment shows how fast it is, whatever it plays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +142,24 @@ class Collection:
 
 
 @dataclass(slots=True)
-class _Slot:
-    """One environment: the last request to it, and its current episode."""
+class _World:
+    """One environment of the pool."""
 
     number: int
-    position: int | None = None  # Of the episode among the requests; None while the slot is idle.
     late: bool = False  # A batch has waited for it in vain, and since then no answer came within the patience.
     overdue: bool = False  # The answer is no longer wanted: the episode is played elsewhere.
+    waited: float = 0.0  # Seconds until the last answer.
+    steps: deque[float] = field(default_factory=lambda: deque(maxlen=_STEPS))  # Seconds of the last ones.
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One conversation: the environment that it is with, the last request to it, and its current episode."""
+
+    number: int
+    world: _World
+    position: int | None = None  # Of the episode among the requests; None while the slot is idle.
+    behind: int | None = None  # Number of actions that another environment has taken again; None once it has caught up.
     completion: Completion | None = None  # What was sent; None after a reset.
     observation: str = ""
     instructions: str = ""  # Those that the first observation does not hold.
@@ -172,7 +185,8 @@ class Collector:
 
     An episode ends when its environment says so, or when what the policy would read next outgrows the model's context
     (a memory that leaves turns out leaves out more of them before that); it is then cut there and marked `overflow`. An
-    episode whose world breaks is dropped and played again.
+    episode whose world breaks is dropped and played again. Once no episode is left to begin, idle environments take
+    over the episodes of those that are not waited for: the same actions bring them to where the episode is.
 
     Equal requests give equal episodes: the task and what is sampled follow from the request alone, whichever slot plays
     it and whoever is ready first. Log-probabilities are equal to the last bit where batches are composed equally too:
@@ -193,8 +207,10 @@ class Collector:
         self._chat = chat
         self._patience = patience
         self._answer_seconds = answer_seconds
-        self._slots = [_Slot(number) for number in range(min(pool.num_envs, generator.slots))]
-        self._asked: dict[int, float] = {}  # When the slots whose answers are awaited were asked; the first is first.
+        self._slots = [_Slot(number, _World(number)) for number in range(min(pool.num_envs, generator.slots))]
+        self._with = list(self._slots)  # The slot of each environment.
+        self._asked: dict[int, float] = {}  # When environments that have not answered were asked; the first is first.
+        self._moves = patience < math.inf
 
     def collect(
         self, requests: Iterable[EpisodeRequest], progress: Callable[[Trajectory], None] | None = None
@@ -215,8 +231,7 @@ class Collector:
             prompts = [_prompt(slot, run.request(slot)) for slot in ready]
             for slot, completion in zip(ready, self.generator.generate(prompts) if prompts else [], strict=True):
                 slot.completion = completion
-                self._asked[slot.number] = time.monotonic()
-                self._pool.send(slot.number, self._chat.text(list(completion.ids)))
+                self._send(slot, self._chat.text(list(completion.ids)))
         return Collection(
             [run.done[position] for position in sorted(run.done)],
             [BrokenEpisode(everything[position], run.broken[position]) for position in sorted(run.broken)],
@@ -235,25 +250,27 @@ class Collector:
         ready: dict[int, _Slot] = {}
         while answers := self._answers(run, deadline):
             for number in sorted(answers):
-                slot, answer = self._slots[number], answers[number]
-                if slot.overdue:  # It answers after all: its environment can be used again.
-                    slot.overdue = False
+                slot, answer = self._with[number], answers[number]
+                if slot.world.overdue:  # It answers after all, and can be used again.
+                    slot.world.overdue = False
                 elif isinstance(answer, str):
                     self._break(run, slot, answer)
+                elif slot.behind is not None:
+                    self._catch_up(run, slot, answer)
                 else:
                     try:
                         if self._read(run, slot, answer):
-                            ready[number] = slot
+                            ready[slot.number] = slot
                     except (WorkerError, WorldBrokenError) as error:  # While its moment was saved or restored.
                         self._break(run, slot, str(error))
                 self._fill(run)
             if ready:
-                awaited = any(not self._slots[number].late for number in self._asked)
+                awaited = any(not self._with[number].world.late for number in self._asked)
                 deadline = min(deadline, time.monotonic() + (self._patience if awaited else 0.0))
         return [ready[number] for number in sorted(ready)]
 
     def _answers(self, run: _Run, deadline: float) -> dict[int, Received | str]:
-        """The next answer by its slot; none after the deadline, or where none is awaited.
+        """The next answer by its environment; none after the deadline, or where none is awaited.
 
         With infinite patience it is all that are awaited, because the order in which slots are filled again must not
         follow from who answers first.
@@ -261,35 +278,80 @@ class Collector:
         answers: dict[int, Received | str] = {}
         while self._asked:
             try:
-                slot, answer = self._receive(deadline)
+                world, answer = self._receive(deadline)
             except TimeoutError:
                 self._give_up(run)
                 if time.monotonic() < deadline:
                     continue
                 for number in self._asked:
-                    self._slots[number].late = True
+                    self._with[number].world.late = True
                 break
-            slot.late &= time.monotonic() > self._asked.pop(slot.number, -math.inf) + self._patience
-            answers[slot.number] = answer
+            world.waited = time.monotonic() - self._asked.pop(world.number, -math.inf)
+            world.late &= world.waited > self._patience
+            answers[world.number] = answer
             if self._patience < math.inf:
                 break
         return answers
 
     def _fill(self, run: _Run) -> None:
-        """Begin the next episodes in idle slots."""
+        """Begin the next episodes in idle slots; where none is left, let their environments help out slow ones."""
         for slot in self._slots:
-            if not run.waiting:
-                return
-            if slot.position is None and not slot.overdue:
-                slot.position = run.waiting.popleft()
-                slot.completion, slot.turns, slot.moment = None, [], None
-                self._asked[slot.number] = time.monotonic()
-                request = run.request(slot)
-                self._pool.reset(slot.number, seed=request.seed, options=request.options)
-        if run.waiting and all(slot.overdue for slot in self._slots):
+            if slot.position is None and not slot.world.overdue:
+                if run.waiting:
+                    slot.position = run.waiting.popleft()
+                    slot.completion, slot.turns, slot.moment = None, [], None
+                    self._reset(run, slot)
+                elif self._moves:
+                    self._move(run, slot)
+        if run.waiting and all(slot.world.overdue for slot in self._slots):
             raise WorldBrokenError(f"none of {len(self._slots)} environments answers within {self._answer_seconds} s")
 
-    def _receive(self, deadline: float) -> tuple[_Slot, Received | str]:
+    def _move(self, run: _Run, idle: _Slot) -> None:
+        """Give the environment of an idle slot to an episode whose own is slow, if it catches up before that answers.
+
+        It is brought to where the episode is by the same reset and the same actions.
+        """
+        if len(idle.world.steps) < _STEPS:
+            return
+        for slot in self._slots:
+            world = slot.world
+            if not world.late or world.overdue or world.number not in self._asked or len(world.steps) < _STEPS:
+                continue
+            request = run.request(slot)
+            if request.start is not None or request.saves:
+                continue
+            if (len(slot.turns) + 2) * max(idle.world.steps) < min(world.steps):
+                slot.world, idle.world = idle.world, world
+                self._with[slot.world.number], self._with[world.number] = slot, idle
+                world.overdue = True
+                slot.behind = None if slot.completion is None else 0
+                self._reset(run, slot)
+                return
+
+    def _catch_up(self, run: _Run, slot: _Slot, answer: Received) -> None:
+        """Take the next action of an episode again in another environment, or its last one for the first time."""
+        assert slot.behind is not None
+        assert slot.completion is not None
+        texts = [turn.text for turn in slot.turns] + [self._chat.text(list(slot.completion.ids))]
+        shown = [turn.observation for turn in slot.turns] + [slot.observation]
+        if answer.observation != shown[slot.behind] or answer.terminated or answer.truncated:
+            self._moves = False
+            self._break(run, slot, "an environment has not answered in time, and another one answers otherwise")
+            return
+        action = texts[slot.behind]
+        slot.behind = slot.behind + 1 if slot.behind < len(slot.turns) else None
+        self._send(slot, action)
+
+    def _reset(self, run: _Run, slot: _Slot) -> None:
+        request = run.request(slot)
+        self._asked[slot.world.number] = time.monotonic()
+        self._pool.reset(slot.world.number, seed=request.seed, options=request.options)
+
+    def _send(self, slot: _Slot, action: str) -> None:
+        self._asked[slot.world.number] = time.monotonic()
+        self._pool.send(slot.world.number, action)
+
+    def _receive(self, deadline: float) -> tuple[_World, Received | str]:
         """The next answer of any environment; a text says why it broke."""
         until = min(deadline, next(iter(self._asked.values())) + self._answer_seconds)
         timeout = None if until == math.inf else max(0.0, until - time.monotonic())
@@ -299,22 +361,23 @@ class Collector:
             cause = error if isinstance(error, WorkerError) else error.__cause__
             if not isinstance(cause, WorkerError) or cause.slot is None:
                 raise
-            return self._slots[cause.slot], str(error)
+            return self._with[cause.slot].world, str(error)
         reason = received.info.get("broken")
         for name, number in (("reward", received.reward), ("score", received.info.get("score"))):
             if not reason and number is not None and not math.isfinite(number):
                 reason = f"the {name} is {number}"
-        return self._slots[received.slot], str(reason) if reason else received
+        return self._with[received.slot].world, str(reason) if reason else received
 
     def _give_up(self, run: _Run) -> None:
         """Play the episodes of environments that have not answered in time elsewhere."""
         latest = time.monotonic() - self._answer_seconds
         for number in [number for number, asked in self._asked.items() if asked <= latest]:
-            slot = self._slots[number]
-            slot.overdue = True
+            slot = self._with[number]
             del self._asked[number]
             self._pool.restart(number)
-            self._break(run, slot, f"no answer within {self._answer_seconds:g} seconds")
+            if not slot.world.overdue:
+                slot.world.overdue = True
+                self._break(run, slot, f"no answer within {self._answer_seconds:g} seconds")
 
     def _break(self, run: _Run, slot: _Slot, reason: str) -> None:
         """Drop an episode whose world broke; it is played again, unless its group has broken too often."""
@@ -326,7 +389,7 @@ class Collector:
             run.waiting.appendleft(slot.position)
         else:
             run.broken[slot.position] = reason
-        slot.position = None
+        slot.position = slot.behind = None
 
     def _read(self, run: _Run, slot: _Slot, answer: Received) -> bool:
         """Take in an answer; whether the episode continues."""
@@ -341,7 +404,7 @@ class Collector:
             slot.context = first_context(self._chat, slot.observation, slot.instructions)
             start = run.request(slot).start
             if start is not None:
-                self._pool.call(slot.number, "restore", start.moment, timeout=self._answer_seconds)
+                self._pool.call(slot.world.number, "restore", start.moment, timeout=self._answer_seconds)
                 slot.observation = start.observation
                 slot.context = Context(start.prompt, fresh=True, length=len(start.prompt), shown=0)
             if slot.context.length > self._room:
@@ -368,10 +431,11 @@ class Collector:
     def _save(self, run: _Run, slot: _Slot) -> None:
         """Save the moment before the next action, if that is wanted."""
         if run.request(slot).saves:
-            slot.moment = self._pool.call(slot.number, "snapshot", timeout=self._answer_seconds)
+            slot.moment = self._pool.call(slot.world.number, "snapshot", timeout=self._answer_seconds)
 
     def _act(self, request: EpisodeRequest, slot: _Slot, completion: Completion, answer: Received) -> Trajectory | None:
         """Note what came of a sampled action; the episode if that ended it."""
+        slot.world.steps.append(slot.world.waited)
         before = slot.context
         assert before is not None
         slot.turns.append(

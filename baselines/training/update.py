@@ -41,7 +41,6 @@ _NO_ADVANTAGE = 1e-8
 """Largest size of an advantage that counts as 0: equal returns, summed in different orders, differ by about 1e-16,
 which a deviation of nearly 0 makes 1e-12."""
 _MUST_BE_FINITE = {"loss", "critic_loss", "gradient_norm", "critic_gradient_norm"}
-_ADVICE = "the last checkpoint is unharmed; a lower learning_rate or max_gradient in another folder may help"
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +321,8 @@ def _check_finite(metrics: dict[str, float]) -> None:
     diverged = {name: metrics[name] for name in _MUST_BE_FINITE & metrics.keys() if not isfinite(metrics[name])}
     if diverged:
         numbers = ", ".join(f"{name}={number}" for name, number in sorted(diverged.items()))
-        raise DivergedError(f"{numbers}: the update was not made; {_ADVICE}")
+        advice = "a lower learning_rate or max_gradient in another folder may help"
+        raise DivergedError(f"{numbers}: the update was not made; {advice}")
 
 
 def _forward(lesson: _Lesson, batch: Batch, rows: list[Row], episodes: list[int], opened: Opened | None) -> Forward:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,61 @@ def test_batches_do_not_wait_again_for_an_environment_that_was_late() -> None:
     batches = sum(0 not in slots for slots in runner.generator.calls)
     assert batches >= 20
     assert seconds < 0.5 * batches * patience
+
+
+class Failing(World):
+    """Four turns per episode; the first environment made takes its time for three steps and then never answers.
+
+    Args:
+        ended: event at which it answers after all.
+        name: function that makes what the observations of an environment begin with, from its number.
+    """
+
+    def __init__(self, ended: threading.Event, numbers: Iterator[int], name: Callable[[int], str]) -> None:
+        super().__init__()
+        self._ended = ended
+        self._env = next(numbers)
+        self._name = name(self._env)
+        self._steps = 0
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self._steps += 1
+        if self._env == 0:
+            self._ended.wait(0.2 if self._steps <= 3 else WAIT)
+        _, reward, _, _, info = super().step(action)
+        return f"{self._name} turn {self._turn}", reward * self._turn, self._turn == 4, False, info
+
+
+def test_the_last_episode_of_a_slow_environment_goes_on_in_an_idle_one() -> None:
+    played = {}
+    for kind in ("thread", "in-process"):
+        ended, numbers = threading.Event(), itertools.count(kind == "in-process")
+        runner = collector(partial(Failing, ended, numbers, lambda _: "task"), 3, kind, patience=0.02)
+        began = time.monotonic()
+        collection = runner.collect(requests(12))
+        assert time.monotonic() - began < WAIT / 2
+        ended.set()
+        assert tasks(runner.collect(requests(3))) == ["0", "1", "2"]  # In all three environments.
+        runner.close()
+        assert collection.breaks == []
+        played[kind] = collection.trajectories
+    assert played["thread"] == played["in-process"]
+    assert [turn.reward for turn in played["thread"][0].turns] == [0.5, 1.0, 1.5, 2.0]
+
+
+def test_an_episode_that_another_environment_plays_otherwise_begins_anew() -> None:
+    ended = threading.Event()
+    runner = collector(partial(Failing, ended, itertools.count(), str), 3, "thread", patience=0.02)
+    collection = runner.collect(requests(12))
+    ended.set()
+    runner.close()
+    assert tasks(collection) == [str(i) for i in range(12)]
+    assert [broken.reason for broken in collection.breaks] == [
+        "an environment has not answered in time, and another one answers otherwise"
+    ]
+    assert [[turn.observation for turn in trajectory.turns[1:]] for trajectory in collection.trajectories[:1]] in (
+        [[f"{env} turn {turn}" for turn in (1, 2, 3)]] for env in (1, 2)
+    )
 
 
 def test_infinite_patience_composes_equal_batches() -> None:
