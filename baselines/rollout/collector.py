@@ -276,7 +276,7 @@ class Collector:
         follow from who answers first.
         """
         answers: dict[int, Received | str] = {}
-        while self._asked:
+        while self._asked and (run.waiting or any(not self._with[number].world.overdue for number in self._asked)):
             try:
                 world, answer = self._receive(deadline)
             except TimeoutError:
@@ -295,38 +295,37 @@ class Collector:
 
     def _fill(self, run: _Run) -> None:
         """Begin the next episodes in idle slots; where none is left, let their environments help out slow ones."""
-        for slot in self._slots:
-            if slot.position is None and not slot.world.overdue:
-                if run.waiting:
-                    slot.position = run.waiting.popleft()
-                    slot.completion, slot.turns, slot.moment = None, [], None
-                    self._reset(run, slot)
-                elif self._moves:
-                    self._move(run, slot)
+        idle = deque([slot for slot in self._slots if slot.position is None and not slot.world.overdue])
+        while run.waiting and idle:
+            slot = idle.popleft()
+            slot.position = run.waiting.popleft()
+            slot.completion, slot.turns, slot.moment = None, [], None
+            self._reset(run, slot)
         if run.waiting and all(slot.world.overdue for slot in self._slots):
             raise WorldBrokenError(f"none of {len(self._slots)} environments answers within {self._answer_seconds} s")
+        if self._moves and idle:
+            self._help(run, [slot for slot in idle if len(slot.world.steps) == _STEPS])
 
-    def _move(self, run: _Run, idle: _Slot) -> None:
-        """Give the environment of an idle slot to an episode whose own is slow, if it catches up before that answers.
+    def _help(self, run: _Run, idle: list[_Slot]) -> None:
+        """Give the environments of idle slots to episodes whose own are slow, if they catch up before those answer.
 
-        It is brought to where the episode is by the same reset and the same actions.
+        They are brought to where the episodes are by the same resets and the same actions.
         """
-        if len(idle.world.steps) < _STEPS:
-            return
-        for slot in self._slots:
+        for slot in [self._with[number] for number in self._asked]:
             world = slot.world
-            if not world.late or world.overdue or world.number not in self._asked or len(world.steps) < _STEPS:
+            if not idle or not world.late or world.overdue or len(world.steps) < _STEPS:
                 continue
             request = run.request(slot)
             if request.start is not None or request.saves:
                 continue
-            if (len(slot.turns) + 2) * max(idle.world.steps) < min(world.steps):
-                slot.world, idle.world = idle.world, world
-                self._with[slot.world.number], self._with[world.number] = slot, idle
+            helper = min(idle, key=lambda other: max(other.world.steps))
+            if (len(slot.turns) + 2) * max(helper.world.steps) < min(world.steps):
+                idle.remove(helper)
+                slot.world, helper.world = helper.world, world
+                self._with[slot.world.number], self._with[world.number] = slot, helper
                 world.overdue = True
                 slot.behind = None if slot.completion is None else 0
                 self._reset(run, slot)
-                return
 
     def _catch_up(self, run: _Run, slot: _Slot, answer: Received) -> None:
         """Take the next action of an episode again in another environment, or its last one for the first time."""

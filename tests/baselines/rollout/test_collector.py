@@ -144,7 +144,7 @@ class Failing(World):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self._steps += 1
         if self._env == 0:
-            self._ended.wait(0.2 if self._steps <= 3 else WAIT)
+            self._ended.wait(1.0 if self._steps <= 3 else WAIT)
         _, reward, _, _, info = super().step(action)
         return f"{self._name} turn {self._turn}", reward * self._turn, self._turn == 4, False, info
 
