@@ -124,6 +124,20 @@ def test_the_viewer_steps_by_clicks_and_keys_and_its_address_names_the_turn(page
     assert position.inner_text() == f"turn 6 of {total}"
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_list_of_turns_shows_the_turn_that_is_open(page: Any, site: Path, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 200})  # Too low for all turns, however wide.
+    page.goto(episode(site, "admissible-random"))
+    inside = """() => {
+        const [list, link] = [document.getElementById("turns"), document.querySelector("#turns [aria-current]")]
+            .map(each => each.getBoundingClientRect());
+        return link.top >= list.top && link.bottom <= list.bottom + 1;
+    }"""
+    for key in ("End", "Home", *["ArrowRight"] * (page.locator("#turns li").count() - 1)):
+        page.keyboard.press(key)
+        page.wait_for_function(inside, timeout=5_000)
+
+
 def test_a_deep_link_opens_its_turn_and_a_wrong_one_the_nearest(page: Any, site: Path) -> None:
     page.goto(episode(site, "admissible-random", 0, "#turn=3"))
     assert page.locator("#position").inner_text().startswith("turn 3 of")

@@ -119,6 +119,20 @@ def test_no_mean_of_a_result_is_shown_without_its_interval(site: Path, results: 
         assert f"{100 * summary.invalid_share.mean:.1f}% <small>[{low}, {high}]</small>" in row
 
 
+def test_tokens_have_a_column_where_some_were_counted(results: Path, site: Path, tmp_path: Path) -> None:
+    assert all("tokens per episode" not in tags.text for path, tags in pages(site) if path.parent.name == "agents")
+    entry = check_entry(results / SUITE.name / "oracle")
+    evaluations = {
+        part: replace(evaluation, episodes=tuple(replace(episode, tokens=7) for episode in evaluation.episodes))
+        for part, evaluation in entry.result.evaluations.items()
+    }
+    write_pages(tmp_path, [replace(entry, result=replace(entry.result, evaluations=evaluations))], [], "Tokens")
+    (page,) = (tmp_path / "agents").glob("*.html")
+    text = Tags(page.read_text(encoding="utf-8")).text
+    assert "tokens per episode" in text
+    assert re.search(r"\b7 \[", text)
+
+
 def test_the_paired_test_is_that_of_compare(results: Path) -> None:
     first, second = (check_entry(results / SUITE.name / name) for name in ("admissible-random", "oracle"))
     (pair,) = comparisons([first, second]).values()

@@ -34,6 +34,7 @@ from textagent_gym.evaluation.trust import CHALLENGE
 from textagent_gym.files import whole_folder, write_whole
 from textagent_gym.leaderboard.charts import AXES, MAPS, curve, heat_map
 from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
+from textagent_gym.leaderboard.literature import literature
 from textagent_gym.leaderboard.trajectories import bounded, ending, trajectories
 from textagent_gym.leaderboard.trust import LEVELS, draws_noted, read_ledger
 
@@ -182,12 +183,6 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
     write_whole(
         site / MARKER, json.dumps({"made by": "textagent-gym leaderboard build", "results": len(entries)}) + "\n"
     )
-
-
-def literature() -> list[dict[str, Any]]:
-    """Numbers of papers, which nobody can play again: agent, world, success in percent, protocol, source and link."""
-    values: list[dict[str, Any]] = json.loads((files(__package__) / "literature.json").read_text(encoding="utf-8"))
-    return values
 
 
 def write_data(site: Path, key: str, values: dict[str, Any]) -> None:
