@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ SPECS = [
     make_spec("custom", rooms=8, objects=12, quest_length=12),
     make_spec("treasure_hunter", level=8),
     make_spec("coin_collector", level=8),
+    make_spec("cooking", recipe=3, take=2, drop=True),
+    make_spec("cooking", recipe=2, take=2, rooms=6, drop=True, open=True),
+    make_spec("cooking", recipe=3, take=3, rooms=6, drop=True),
 ]
 
 
@@ -42,23 +46,29 @@ def to_pddl(game: Any) -> tuple[str, str]:
     def name(text: str) -> str:
         return re.sub(r"[^a-z0-9]", "_", text.lower())
 
+    def predicate(of: Any, terms: Sequence[Any]) -> str:
+        return f"{name(of.name)}_{len(terms)}"  # Doors and hands are both "free".
+
     def fact(of: Any, terms: dict[Any, str]) -> str:
-        return f"({' '.join((name(of.name), *(terms[term] for term in of.arguments)))})"
+        return f"({' '.join((predicate(of, of.arguments), *(terms[term] for term in of.arguments)))})"
 
     types = game.kb.logic.types
     entities = {thing: "e_" + name(thing.name) for fact in game.world.facts for thing in fact.arguments}
     entities[Variable("I", "I")] = "e_i"  # The inventory, of which no fact need speak in the beginning.
     arities: dict[str, int] = {}
     actions = []
+    ingredients = sum(one.name.startswith("ingredient_") for one in game.world.facts)
     for rule_name, rule in game.kb.rules.items():
+        if rule_name.startswith("make/recipe/") and rule_name != f"make/recipe/{ingredients}":
+            continue  # The compiled game asks for all ingredients; with fewer, the rules alone would allow it too.
         terms = {term: f"?v{i}" for i, term in enumerate(rule.placeholders)}
 
-        def of(predicate: Any, terms: dict[Any, str] = terms) -> str:
-            arities[name(predicate.name)] = len(predicate.parameters)
-            return f"({' '.join((name(predicate.name), *(terms[term] for term in predicate.parameters)))})"
+        def of(one: Any, terms: dict[Any, str] = terms) -> str:
+            arities[predicate(one, one.parameters)] = len(one.parameters)
+            return f"({' '.join((predicate(one, one.parameters), *(terms[term] for term in one.parameters)))})"
 
-        needs = [of(predicate) for predicate in rule.preconditions]
-        after = [of(predicate) for predicate in rule.postconditions]
+        needs = [of(one) for one in rule.preconditions]
+        after = [of(one) for one in rule.postconditions]
         kinds = [f"(is_{name(term.type)} {terms[term]})" for term in rule.placeholders]
         apart = [f"(not (= {a} {b}))" for a, b in combinations(terms.values(), 2)]
         effects = [text for text in after if text not in needs]
@@ -81,7 +91,7 @@ def to_pddl(game: Any) -> tuple[str, str]:
             )
     predicates = [f"({n} {' '.join(f'?a{i}' for i in range(arity))})" for n, arity in arities.items()]
     predicates += [f"(is_{name(kind.name)} ?a)" for kind in types] + completed
-    facts = [fact(one, entities) for one in game.world.facts if name(one.name) in arities]
+    facts = [fact(one, entities) for one in game.world.facts if predicate(one, one.arguments) in arities]
     for variable, constant in entities.items():
         kind = types.get(variable.type)
         facts += [f"(is_{name(each.name)} {constant})" for each in (kind, *kind.ancestors)]

@@ -11,6 +11,7 @@ import pytest
 from tests.domains.textworld.kinds import KINDS, UpstreamGame
 from textagent_gym.domains.textworld.commands import admissible_commands
 from textagent_gym.domains.textworld.generation import draw, draw_as_made, ground
+from textagent_gym.domains.textworld.hands import Hands
 from textagent_gym.domains.textworld.logic import GameLogic
 from textagent_gym.domains.textworld.planner import Planner, solve
 from textagent_gym.domains.textworld.specs import Spec, make_spec
@@ -72,6 +73,48 @@ def test_distances_are_right_after_any_detour(upstream_game: UpstreamGame) -> No
             break
         state = logic.apply(state, rng.choice(actions))
     assert compared > 30
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        make_spec("cooking", recipe=1, take=1, drop=True, cook=True),
+        make_spec("cooking", recipe=2, take=1, drop=True, rooms=6),
+        make_spec("cooking", recipe=2, take=2, drop=True, cook=True, cut=True),
+    ],
+    ids=lambda spec: spec.slug,
+)
+def test_nothing_that_limited_hands_leave_out_makes_a_solution_longer(
+    spec: Spec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = 0
+    for index in range(3):
+        logic = ground(draw(spec, "train", index))
+        planner = Planner(logic)
+        with monkeypatch.context() as patches:
+            patches.setattr(Hands, "__init__", lambda hands, _: setattr(hands, "facts", 0))
+            patches.setattr(Hands, "sorted_actions", lambda _, actions: list(actions))
+            whole = Planner(logic, budget=1_500)
+        rng, state = random.Random(index), logic.initial
+        for _ in range(40):
+            length, proven = planner.proven_distance(state)
+            assert proven
+            solution, end = planner.solve(state), state
+            for action in solution.actions if solution else ():
+                assert end & action.needs == action.needs
+                end = logic.apply(end, action)
+            assert logic.won(end) == (solution is not None)
+            try:
+                expected = whole.proven_distance(state)
+            except PlanningBudgetError:
+                expected = None, False
+            if expected[1]:
+                assert length == expected[0]
+                compared += 1
+            state = logic.apply(state, rng.choice(list(logic.applicable(state))))
+            if logic.ended(state):
+                state = logic.initial
+    assert compared > 40
 
 
 def test_a_lost_cause_has_no_distance(upstream_game: UpstreamGame) -> None:

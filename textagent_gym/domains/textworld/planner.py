@@ -91,7 +91,7 @@ class Planner:
         for done, action in enumerate(solution.actions if solution else ()):
             assert solution is not None
             left = len(solution.actions) - done
-            key = state & self._reduced.mask
+            key = self._reduced.project(state)
             self._next.setdefault(key, (action, left, solution.exact))
             self._on_solution.setdefault(key, left)
             state = logic.apply(state, action)
@@ -101,7 +101,7 @@ class Planner:
 
     def left_of_solution(self, state: int) -> int | None:
         """Number of actions left of the solution that is known from the beginning; `None` off its way. No search."""
-        return self._on_solution.get(state & self._reduced.mask)
+        return self._on_solution.get(self._reduced.project(state))
 
     def lower_bound(self, state: int) -> int | None:
         """Number of actions that are certainly needed to win; `None` where that is certainly impossible. No search."""
@@ -109,7 +109,7 @@ class Planner:
             return 0
         if self.logic.lost(state):
             return None
-        key = state & self._reduced.mask
+        key = self._reduced.project(state)
         known = self._next.get(key)
         if known is not None and known[2]:
             return known[1]
@@ -133,7 +133,7 @@ class Planner:
         Raises:
             PlanningBudgetError: no way was found within the budget.
         """
-        key = state & self._reduced.mask
+        key = self._reduced.project(state)
         if key in self._plans:
             return self._plans[key]
         solution = self.solve(state)
@@ -166,8 +166,8 @@ class Planner:
             exact = exact and proven
             if action is None:
                 return Solution(tuple(actions), exact)
-            actions.append(action)
-            state = self.logic.apply(state, action)
+            actions.append(self._reduced.original(action, state))
+            state = self.logic.apply(state, actions[-1])
 
     def _lookup(self, state: int) -> tuple[Action | None, int | None, bool]:
         """First action of a shortest way from here, its length, and whether that is proven."""
@@ -176,7 +176,7 @@ class Planner:
             return None, 0, True
         if logic.lost(state):
             return None, None, True
-        key = state & self._reduced.mask
+        key = self._reduced.project(state)
         known = self._next.get(key)
         if known is None:
             path, left, proven = self._reduced.search(key, self._budget)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 
+from textagent_gym.domains.textworld.hands import Hands
 from textagent_gym.domains.textworld.landmarks import LandmarkFinder, Landmarks, bits, union
 from textagent_gym.domains.textworld.logic import Action, GameLogic, actions_by_room
 
@@ -47,7 +48,6 @@ class ReducedGame:
 
     Attributes:
         actions: actions that can matter.
-        mask: facts that can matter; `state & mask` is the projection of a state.
     """
 
     def __init__(self, logic: GameLogic, known: Distances) -> None:
@@ -58,19 +58,33 @@ class ReducedGame:
         won_facts, fail_facts = union(wins), union(fails)
         changing = [action for action in logic.actions if action.adds or action.removes]
         useful = _without_undoing(changing, won_facts, fail_facts)
-        wanted, self.actions = _wanted(useful, won_facts)
+        self._hands = Hands(logic)
+        wanted, self.actions = _wanted(self._hands.sorted_actions(useful), won_facts)
+        while self._hands.facts:
+            fewer = self._hands.useful(self.actions, won_facts, fail_facts)
+            if len(fewer) == len(self.actions):
+                break
+            wanted, self.actions = _wanted(fewer, won_facts)
         quest_bits = ((1 << (len(logic.quests) + 1)) - 1) << len(logic.facts)
-        self.mask = wanted | won_facts | fail_facts | quest_bits
+        self._mask = wanted | won_facts | fail_facts | quest_bits
         goals = [(logic.completed_bit(index), quest.wins) for index, quest in enumerate(logic.quests) if quest.required]
-        self._finder = LandmarkFinder(goals, [(action.needs, action.adds & self.mask) for action in self.actions])
+        self._finder = LandmarkFinder(goals, [(action.needs, action.adds & self._mask) for action in self.actions])
         self._ending = won_facts | fail_facts
         self._bounds: dict[int, int | None] = {}
         self._rooms = logic.rooms
         self._by_room = {
-            room: [(action.needs, action.removes, action.adds & self.mask, action) for action in actions]
+            room: [(action.needs, action.removes, action.adds & self._mask, action) for action in actions]
             for room, actions in {0: self.actions, **actions_by_room(self.actions, logic.rooms)}.items()
         }
         self._anything = next((a for a in logic.actions if a.command == "look"), None) or logic.actions[0]
+
+    def project(self, state: int) -> int:
+        """What can matter of a state; the same for states that differ in nothing that can."""
+        return self._hands.sort(state) & self._mask
+
+    def original(self, action: Action, state: int) -> Action:
+        """The game's own action that a way through projected states has, in one of the states that it stands for."""
+        return self._hands.original(action, state)
 
     def lower_bound(self, state: int) -> int | None:
         """Number of actions that are certainly needed from a projected state; `None` where no number is enough."""
