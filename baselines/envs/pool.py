@@ -10,7 +10,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from baselines.settings.config import PoolKind
-from textagent_gym.errors import InvalidOptionError, WorkerError, WorldBrokenError
+from textagent_gym.errors import InvalidOptionError, WorkerError
 from textagent_gym.ray_cluster import cluster_cpus
 from textagent_gym.spaces import check_text_spaces
 from textagent_gym.vector import ReadyFirstPool, Received, Wrap, available_cores, env_maker
@@ -87,12 +87,12 @@ class InProcessPool:
         self._asked.append((slot, act))
 
     def recv(self, timeout: float | None = None) -> Received:
-        """See `Pool`, without its timeout; an environment that breaks is the `slot` of the error's cause."""
+        """See `Pool`, without its timeout; an environment that raises is the `slot` of the error's cause."""
         slot, answer = self._asked.popleft()
         try:
             return Received(slot, *answer())
-        except WorldBrokenError as error:
-            raise error from WorkerError(f"environment {slot} broke", slot)
+        except Exception as error:
+            raise error from WorkerError(f"environment {slot} raised", slot)
 
     def call(self, slot: int, name: str, *args: Any, timeout: float | None = None) -> Any:
         """See `Pool`, without its timeout."""

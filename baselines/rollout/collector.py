@@ -149,7 +149,12 @@ class _World:
     late: bool = False  # A batch has waited for it in vain, and since then no answer came within the patience.
     overdue: bool = False  # The answer is no longer wanted: the episode is played elsewhere.
     waited: float = 0.0  # Seconds until the last answer.
+    reset: float = 0.0  # Seconds of the last reset.
     steps: deque[float] = field(default_factory=lambda: deque(maxlen=_STEPS))  # Seconds of the last ones.
+
+    def behind(self, turns: int) -> float:
+        """Seconds until it would have come to a moment after so many turns, and acted once more."""
+        return self.reset + (turns + 1) * max(self.steps)
 
 
 @dataclass(slots=True)
@@ -224,6 +229,9 @@ class Collector:
         Raises:
             WorldBrokenError: no environment answers any more.
         """
+        for slot in self._slots:  # Episodes that an error has left behind: their answers are not wanted.
+            slot.world.overdue |= slot.position is not None and slot.world.number in self._asked
+            slot.position = slot.behind = None
         everything = list(requests)
         run = _Run(everything, deque(range(len(everything))), progress)
         while len(run.done) + len(run.broken) < len(everything):
@@ -277,15 +285,14 @@ class Collector:
         """
         answers: dict[int, Received | str] = {}
         while self._asked and (run.waiting or any(not self._with[number].world.overdue for number in self._asked)):
-            try:
-                world, answer = self._receive(deadline)
-            except TimeoutError:
+            received = self._receive(deadline)
+            if received is None:
                 self._give_up(run)
-                if time.monotonic() < deadline:
-                    continue
-                for number in self._asked:
-                    self._with[number].world.late = True
+                if time.monotonic() >= deadline:
+                    for number in self._asked:
+                        self._with[number].world.late = True
                 break
+            world, answer = received
             world.waited = time.monotonic() - self._asked.pop(world.number, -math.inf)
             world.late &= world.waited > self._patience
             answers[world.number] = answer
@@ -301,7 +308,7 @@ class Collector:
             slot.position = run.waiting.popleft()
             slot.completion, slot.turns, slot.moment = None, [], None
             self._reset(run, slot)
-        if run.waiting and all(slot.world.overdue for slot in self._slots):
+        if run.waiting and not self._asked and all(slot.world.overdue for slot in self._slots):
             raise WorldBrokenError(f"none of {len(self._slots)} environments answers within {self._answer_seconds} s")
         if self._moves and idle:
             self._help(run, [slot for slot in idle if len(slot.world.steps) == _STEPS])
@@ -318,8 +325,8 @@ class Collector:
             request = run.request(slot)
             if request.start is not None or request.saves:
                 continue
-            helper = min(idle, key=lambda other: max(other.world.steps))
-            if (len(slot.turns) + 2) * max(helper.world.steps) < min(world.steps):
+            helper = min(idle, key=lambda other: other.world.behind(len(slot.turns)))
+            if helper.world.behind(len(slot.turns)) < min(world.steps):
                 idle.remove(helper)
                 slot.world, helper.world = helper.world, world
                 self._with[slot.world.number], self._with[world.number] = slot, helper
@@ -335,7 +342,7 @@ class Collector:
         shown = [turn.observation for turn in slot.turns] + [slot.observation]
         if answer.observation != shown[slot.behind] or answer.terminated or answer.truncated:
             self._moves = False
-            self._break(run, slot, "an environment has not answered in time, and another one answers otherwise")
+            self._restart(run, slot, "an environment has not answered in time, and another one answers otherwise")
             return
         action = texts[slot.behind]
         slot.behind = slot.behind + 1 if slot.behind < len(slot.turns) else None
@@ -350,17 +357,22 @@ class Collector:
         self._asked[slot.world.number] = time.monotonic()
         self._pool.send(slot.world.number, action)
 
-    def _receive(self, deadline: float) -> tuple[_World, Received | str]:
-        """The next answer of any environment; a text says why it broke."""
+    def _receive(self, deadline: float) -> tuple[_World, Received | str] | None:
+        """The next answer of any environment, or `None` if none comes in time; a text says why it broke."""
         until = min(deadline, next(iter(self._asked.values())) + self._answer_seconds)
         timeout = None if until == math.inf else max(0.0, until - time.monotonic())
         try:
             received = self._pool.recv(timeout)
-        except (WorkerError, WorldBrokenError) as error:
+        except Exception as error:
             cause = error if isinstance(error, WorkerError) else error.__cause__
-            if not isinstance(cause, WorkerError) or cause.slot is None:
-                raise
-            return self._with[cause.slot].world, str(error)
+            if isinstance(cause, WorkerError) and cause.slot is not None:
+                world = self._with[cause.slot].world
+                if world.overdue or isinstance(error, (WorkerError, WorldBrokenError)):
+                    return world, str(error)
+                self._asked.pop(world.number, None)
+            elif isinstance(error, TimeoutError):
+                return None
+            raise
         reason = received.info.get("broken")
         for name, number in (("reward", received.reward), ("score", received.info.get("score"))):
             if not reason and number is not None and not math.isfinite(number):
@@ -381,18 +393,26 @@ class Collector:
     def _break(self, run: _Run, slot: _Slot, reason: str) -> None:
         """Drop an episode whose world broke; it is played again, unless its group has broken too often."""
         assert slot.position is not None
-        run.breaks.append(BrokenEpisode(run.request(slot), reason))
         group = run.request(slot).group
         if run.replays[group] < _REPLAYS:
             run.replays[group] += 1
-            run.waiting.appendleft(slot.position)
-        else:
-            run.broken[slot.position] = reason
+            self._restart(run, slot, reason)
+            return
+        run.breaks.append(BrokenEpisode(run.request(slot), reason))
+        run.broken[slot.position] = reason
+        slot.position = slot.behind = None
+
+    def _restart(self, run: _Run, slot: _Slot, reason: str) -> None:
+        """Play an episode again from its beginning."""
+        assert slot.position is not None
+        run.breaks.append(BrokenEpisode(run.request(slot), reason))
+        run.waiting.appendleft(slot.position)
         slot.position = slot.behind = None
 
     def _read(self, run: _Run, slot: _Slot, answer: Received) -> bool:
         """Take in an answer; whether the episode continues."""
         if slot.completion is None:
+            slot.world.reset = slot.world.waited
             instructions = str(answer.info.get("instructions", ""))
             # An environment may have been asked to put them before its first observation.
             slot.instructions = "" if instructions in answer.observation else instructions

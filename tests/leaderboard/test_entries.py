@@ -30,9 +30,10 @@ CEILINGS = {
 20 and one more than 30; for five of BabyAI's tasks, no plan of 20 actions is found."""
 LARGEST = 45_000_000
 """Bytes of all entries. It is text, of which a clone carries less than half: git compresses it."""
-SAMPLES = {"scienceworld-core-v1": 11}
-"""Distance between the episodes that are played again, in suites that would take half an hour. It has no divisor in
-common with 30, the number of ScienceWorld's sorts of tasks, which take turns."""
+SAMPLES = {"scienceworld-core-v1": 11, "babyai-agentgym-v1": 7, "babyai-agentgym-v2": 7}
+"""Distance between the episodes that are played again, in suites that would take a quarter of an hour or more. It has
+no divisor in common with the number of ScienceWorld's sorts of tasks, 30, which take turns, nor with that of the tasks of
+a level of BabyAI's, 3."""
 
 
 def name_of(folder: Path) -> str:

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -127,24 +127,40 @@ def test_batches_do_not_wait_again_for_an_environment_that_was_late() -> None:
 
 
 class Failing(World):
-    """Four turns per episode; the first environment made takes its time for three steps and then never answers.
+    """Four turns per episode; some environments take their time for three steps and then do not answer.
 
     Args:
-        ended: event at which it answers after all.
+        ended: event at which they answer after all.
+        numbers: numbers of the environments.
         name: function that makes what the observations of an environment begin with, from its number.
+        slow: numbers of the environments that are slow.
+        pause: seconds of their first three steps.
     """
 
-    def __init__(self, ended: threading.Event, numbers: Iterator[int], name: Callable[[int], str]) -> None:
+    def __init__(
+        self,
+        ended: threading.Event,
+        numbers: Iterator[int],
+        name: Callable[[int], str],
+        *,
+        slow: Container[int] = (0,),
+        pause: float = 1.0,
+    ) -> None:
         super().__init__()
         self._ended = ended
         self._env = next(numbers)
         self._name = name(self._env)
+        self._slow = slow
+        self._pause = pause
         self._steps = 0
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self._steps += 1
-        if self._env == 0:
-            self._ended.wait(1.0 if self._steps <= 3 else WAIT)
+        if self._env in self._slow:
+            if self._steps <= 3:
+                time.sleep(self._pause)
+            else:
+                self._ended.wait(WAIT)
         _, reward, _, _, info = super().step(action)
         return f"{self._name} turn {self._turn}", reward * self._turn, self._turn == 4, False, info
 
@@ -179,6 +195,71 @@ def test_an_episode_that_another_environment_plays_otherwise_begins_anew() -> No
     assert [[turn.observation for turn in trajectory.turns[1:]] for trajectory in collection.trajectories[:1]] in (
         [[f"{env} turn {turn}" for turn in (1, 2, 3)]] for env in (1, 2)
     )
+
+
+def test_episodes_that_other_environments_play_otherwise_are_all_played_in_one_group() -> None:
+    ended, numbers = threading.Event(), itertools.count()
+    make = partial(Failing, ended, numbers, str, slow=range(5))
+    runner = collector(make, 10, "thread", patience=0.02)
+    threading.Timer(6.0, ended.set).start()
+    for _ in range(2):
+        collection = runner.collect(requests(20, groups=1))
+        assert collection.broken == []
+        assert len(collection.trajectories) == 20
+    runner.close()
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, TimeoutError, WorldBrokenError])
+def test_an_error_of_an_environment_that_nobody_waits_for_is_nobodys(error: type[Exception]) -> None:
+    ended, numbers = threading.Event(), itertools.count()
+
+    class Raising(Failing):
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+            answer = super().step(action)
+            if self._env == 0 and self._steps == 4:
+                raise error("too late")
+            return answer
+
+    runner = collector(partial(Raising, ended, numbers, lambda _: "task"), 3, "thread", patience=0.02)
+    assert len(runner.collect(requests(12)).trajectories) == 12
+    ended.set()
+    for _ in range(2):
+        collection = runner.collect(requests(6))
+        assert tasks(collection) == [str(i) for i in range(6)]
+        assert collection.breaks == []
+    runner.close()
+
+
+@pytest.mark.parametrize("kind", ["in-process", "thread"])
+def test_what_an_error_has_left_behind_is_not_taken_for_a_later_episode(kind: str) -> None:
+    def happens(task: int, turn: int) -> None:
+        if task == 1 and turn == 1:
+            raise ZeroDivisionError
+
+    runner = collector(lambda: World(happens), 3, kind)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            runner.collect(requests(6))
+        later = [EpisodeRequest(i, options={"task": 100 + i}) for i in range(5)]
+        assert tasks(runner.collect(later)) == [str(100 + i) for i in range(5)]
+    runner.close()
+
+
+def test_an_environment_whose_resets_are_slow_does_not_help() -> None:
+    ended, numbers = threading.Event(), itertools.count()
+    resets = Counter[int]()
+
+    class Costly(Failing):
+        def reset(self, **kwargs: Any) -> tuple[str, dict[str, Any]]:
+            resets[self._env] += 1
+            time.sleep(1.5)
+            return super().reset(**kwargs)
+
+    ended.set()  # The slow environment answers at once from its fourth step on.
+    runner = collector(partial(Costly, ended, numbers, lambda _: "task", pause=0.3), 2, "thread", patience=0.02)
+    runner.collect(requests(4))
+    runner.close()
+    assert sum(resets.values()) == 4
 
 
 def test_infinite_patience_composes_equal_batches() -> None:

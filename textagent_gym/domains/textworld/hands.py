@@ -120,7 +120,7 @@ class Hands:
             if any(take.adds & wanted & ~(held | self.facts) or take.removes & harm for take in takes):
                 continue
             places = union(take.removes for take in takes) & ~(goal | self.facts)
-            allowed = self.facts | union(place for place in bits(places) if set(needing[place]) <= set(takes))
+            allowed = self.facts | union(place for place in bits(places) if set(needing.get(place, ())) <= set(takes))
             if all(put.removes & held and not put.adds & wanted & ~allowed for put in needing.get(held, ())):
                 pointless.update(takes)
         return pointless
