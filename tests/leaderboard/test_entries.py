@@ -32,8 +32,8 @@ LARGEST = 45_000_000
 """Bytes of all entries. It is text, of which a clone carries less than half: git compresses it."""
 SAMPLES = {"scienceworld-core-v1": 11, "babyai-agentgym-v1": 7, "babyai-agentgym-v2": 7}
 """Distance between the episodes that are played again, in suites that would take a quarter of an hour or more. It has
-no divisor in common with the number of ScienceWorld's sorts of tasks, 30, which take turns, nor with that of the tasks of
-a level of BabyAI's, 3."""
+no divisor in common with the number of ScienceWorld's sorts of tasks, 30, which take turns, nor with that of the tasks
+of a level of BabyAI's, 3."""
 
 
 def name_of(folder: Path) -> str:
