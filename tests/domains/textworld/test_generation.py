@@ -208,6 +208,15 @@ def test_a_map_that_is_too_small_for_its_quest_is_drawn_anew(index: int) -> None
         assert next(candidates(textworld, spec, "test", index)).quests
 
 
+def test_ingredients_that_must_be_cooked_are_drawn_anew_where_there_is_no_cooking() -> None:
+    spec = make_spec("cooking", recipe=1, take=1, rooms=9, open=True, cut=True)
+    for index in (0, 2, 3):
+        with textworld_generator() as textworld:
+            assert next(candidates(textworld, spec, "train", index)).quests
+    with pytest.raises(Exception, match="cannot be eaten without cooking it"):  # TextWorld's own error is "high <= 0".
+        _ = [draw_as_made(spec, seed) for seed in range(10)]
+
+
 def test_no_game_is_in_two_splits() -> None:
     spec = make_spec("custom", rooms=1, objects=2, quest_length=2)
     buckets = {}

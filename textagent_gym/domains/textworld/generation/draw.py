@@ -149,13 +149,19 @@ def _populate(world: Any, objects: int, rng: Any) -> None:
 
 
 def _challenge_games(textworld: Any, spec: Spec, split: str, index: int) -> Iterator[Any]:
+    failure: Exception | None = None
+    drawn = 0
     for attempt in range(_TEXTS):
         try:
             game = _challenge(textworld, spec, _seed(spec.slug, split, index, attempt))
-        except textworld.generator.QuestGenerationError:  # The map of this seed is too small for the quest.
+        except textworld.generator.QuestGenerationError as error:  # The map of this seed is too small, for instance.
+            failure = error
             continue
+        drawn += 1
         if in_split(content_of(game), split):
             yield game
+    if failure is not None and not drawn:
+        raise InfeasibleDifficultyError(f"{spec.slug}: {failure}") from failure
     raise InfeasibleDifficultyError(
         f"{spec.slug} has too few different games to keep {split!r} apart from the other splits; choose another split"
     )
@@ -176,9 +182,15 @@ def _challenge(textworld: Any, spec: Spec, seed: int) -> Any:
         settings = {"level": spec.level}
     else:
         raise TypeError(f"{spec.kind} is no challenge")
-    return textworld.challenges.CHALLENGES[f"tw-{spec.kind}"][1](
-        settings=settings, options=_options(textworld, spec, seed)
-    )
+    try:
+        return textworld.challenges.CHALLENGES[f"tw-{spec.kind}"][1](
+            settings=settings, options=_options(textworld, spec, seed)
+        )
+    except ValueError as error:  # As numpy refuses to choose among no preparations.
+        if str(error) != "high <= 0":
+            raise
+        reason = "an ingredient of this seed cannot be eaten without cooking it; allow cook=True, or leave out cut=True"
+        raise textworld.generator.QuestGenerationError(reason) from error
 
 
 def content_of(game: Any) -> str:
