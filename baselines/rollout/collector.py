@@ -152,7 +152,7 @@ class _World:
     reset: float = 0.0  # Seconds of the last reset.
     steps: deque[float] = field(default_factory=lambda: deque(maxlen=_STEPS))  # Seconds of the last ones.
 
-    def behind(self, turns: int) -> float:
+    def catch_up_seconds(self, turns: int) -> float:
         """Seconds until it would have come to a moment after so many turns, and acted once more."""
         return self.reset + (turns + 1) * max(self.steps)
 
@@ -325,8 +325,8 @@ class Collector:
             request = run.request(slot)
             if request.start is not None or request.saves:
                 continue
-            helper = min(idle, key=lambda other: other.world.behind(len(slot.turns)))
-            if helper.world.behind(len(slot.turns)) < min(world.steps):
+            helper = min(idle, key=lambda other: other.world.catch_up_seconds(len(slot.turns)))
+            if helper.world.catch_up_seconds(len(slot.turns)) < min(world.steps):
                 idle.remove(helper)
                 slot.world, helper.world = helper.world, world
                 self._with[slot.world.number], self._with[world.number] = slot, helper
@@ -338,14 +338,16 @@ class Collector:
         """Take the next action of an episode again in another environment, or its last one for the first time."""
         assert slot.behind is not None
         assert slot.completion is not None
-        texts = [turn.text for turn in slot.turns] + [self._chat.text(list(slot.completion.ids))]
-        shown = [turn.observation for turn in slot.turns] + [slot.observation]
-        if answer.observation != shown[slot.behind] or answer.terminated or answer.truncated:
+        if slot.behind < len(slot.turns):
+            turn = slot.turns[slot.behind]
+            shown, action, behind = turn.observation, turn.text, slot.behind + 1
+        else:
+            shown, action, behind = slot.observation, self._chat.text(list(slot.completion.ids)), None
+        if answer.observation != shown or answer.terminated or answer.truncated:
             self._moves = False
             self._restart(run, slot, "an environment has not answered in time, and another one answers otherwise")
             return
-        action = texts[slot.behind]
-        slot.behind = slot.behind + 1 if slot.behind < len(slot.turns) else None
+        slot.behind = behind
         self._send(slot, action)
 
     def _reset(self, run: _Run, slot: _Slot) -> None:

@@ -21,7 +21,7 @@ from textagent_gym.domains.textworld.logic import Action, GameLogic
 
 
 class Hands:
-    """The slots of a game.
+    """The slots of a game; one without slots has no use for the methods.
 
     Args:
         logic: logic of the game.
@@ -43,8 +43,6 @@ class Hands:
 
     def sort(self, state: int) -> int:
         """The state in which the first slots are used, as many as there are in this one."""
-        if not self.facts:
-            return state
         return state & ~self.facts | self._in_use[len(self._in_use) - 1 - (state & self._free).bit_count()]
 
     def sorted_actions(self, actions: Iterable[Action]) -> list[Action]:
@@ -64,8 +62,6 @@ class Hands:
 
     def original(self, action: Action, state: int) -> Action:
         """The game's own action that does in a state what one between sorted states does."""
-        if not self.facts:
-            return action
         same = action.command, action.event, action.removes & ~self.facts, action.adds & ~self.facts
         return next(
             each

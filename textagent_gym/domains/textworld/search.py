@@ -58,10 +58,11 @@ class ReducedGame:
         won_facts, fail_facts = union(wins), union(fails)
         changing = [action for action in logic.actions if action.adds or action.removes]
         useful = _without_undoing(changing, won_facts, fail_facts)
-        self._hands = Hands(logic)
-        wanted, self.actions = _wanted(self._hands.sorted_actions(useful), won_facts)
-        while self._hands.facts:
-            fewer = self._hands.useful(self.actions, won_facts, fail_facts)
+        hands = Hands(logic)
+        self._hands = hands if hands.facts else None
+        wanted, self.actions = _wanted(hands.sorted_actions(useful) if self._hands else useful, won_facts)
+        while self._hands:
+            fewer = hands.useful(self.actions, won_facts, fail_facts)
             if len(fewer) == len(self.actions):
                 break
             wanted, self.actions = _wanted(fewer, won_facts)
@@ -80,11 +81,11 @@ class ReducedGame:
 
     def project(self, state: int) -> int:
         """What can matter of a state; the same for states that differ in nothing that can."""
-        return self._hands.sort(state) & self._mask
+        return (self._hands.sort(state) if self._hands else state) & self._mask
 
     def original(self, action: Action, state: int) -> Action:
         """The game's own action that a way through projected states has, in one of the states that it stands for."""
-        return self._hands.original(action, state)
+        return self._hands.original(action, state) if self._hands else action
 
     def lower_bound(self, state: int) -> int | None:
         """Number of actions that are certainly needed from a projected state; `None` where no number is enough."""
