@@ -29,13 +29,16 @@ pytestmark = pytest.mark.usefixtures("_a_sandbox_can_be_had")
 
 
 def follow_the_oracle(env: gymnasium.Env[str, str]) -> tuple[float, dict[str, Any]]:
-    total, info = 0.0, {}
-    for action in env.unwrapped.oracle():
-        _, reward, terminated, truncated, info = env.step(action)
+    """As its agent does, which asks for a plan before each action."""
+    total, info, plan = 0.0, {}, env.unwrapped.oracle()
+    while plan:
+        _, reward, terminated, truncated, info = env.step(plan[0])
         total += float(reward)
-        assert info["valid_action"], action
+        assert info["valid_action"], plan[0]
         if terminated or truncated:
             break
+        assert env.unwrapped.oracle() == plan[1:]
+        plan = plan[1:]
     return total, info
 
 

@@ -14,8 +14,8 @@ from textagent_gym.domains.swe.grading.grader import Grade, grade
 from textagent_gym.domains.swe.mutants.packages import PACKAGES, find
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks, MutantWorld
 from textagent_gym.domains.swe.options import RepairKwargs, RepairOptions, SWEKwargs, SWEOptions
+from textagent_gym.domains.swe.replacements import replacements
 from textagent_gym.domains.swe.source_files import SourceChanges, source_changes
-from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import (
     InfeasibleDifficultyError,
@@ -123,40 +123,21 @@ class SWERepairEnv(SWEEnv[MutantWorld]):
         """What brings a file to where it should be."""
         repository = self.world.repository
         right = (repository.root / path).read_text(encoding="utf-8") if path in repository.files else None
+        hunks = [hunk for hunk in self.world.hunks if hunk.path == path]
+        task = (self.world.layers[1] / path).read_text(encoding="utf-8") if hunks else None
         if path in changes:
             content = changes[path]
             now = None if content is None else content.decode(errors="replace")
         else:
-            now = (self.world.layers[1] / path).read_text(encoding="utf-8")
+            now = task
         if now == right or right is None:  # New files do no harm.
             return []
-        hunks = [hunk for hunk in self.world.hunks if hunk.path == path]
-        repaired = now or ""
-        calls = []
-        for hunk in reversed(hunks):  # From below, so that line numbers above stay.
-            wanted = _unique(hunk, repaired, right)
-            if wanted is None:
-                break
-            calls += self._replacement(wanted, repaired)
-            repaired = repaired.replace(wanted.wrong, wanted.right)
-        if repaired == right:
+        if now:
+            calls: list[Call] = []
+            for hunk in replacements(path, now, right, task, hunks):
+                calls += self._replacement(hunk, now)
+                now = now.replace(hunk.wrong, hunk.right)
             return calls
         if self.action_format == "bash":
             return [Call("shell", {"command": writing_script(path, right)})]
-        if now is None:
-            return [Call("create", {"path": path, "content": right})]
-        return self._replacement(Hunk(path, now, right, 1), now)
-
-
-def _unique(hunk: Hunk, text: str, right: str) -> Hunk | None:
-    """A hunk with as many lines above it as it takes to occur once in a text; `None` if it is not there."""
-    if hunk.wrong not in text:
-        return None
-    lines = right.splitlines(keepends=True)
-    wrong, good = hunk.wrong, hunk.right
-    start = right.find(good)
-    first = right.count("\n", 0, start) if start >= 0 and right.count(good) == 1 else hunk.line - 1
-    while text.count(wrong) != 1 and first > 0:
-        first -= 1
-        wrong, good = lines[first] + wrong, lines[first] + good
-    return Hunk(hunk.path, wrong, good, hunk.line) if text.count(wrong) == 1 else None
+        return [Call("create", {"path": path, "content": right})]

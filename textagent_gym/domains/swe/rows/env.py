@@ -10,10 +10,10 @@ from textagent_gym.calls import Call
 from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.options import InstancesKwargs, InstancesOptions, SWEKwargs, SWEOptions
+from textagent_gym.domains.swe.replacements import replacements
 from textagent_gym.domains.swe.rows.instances import Instances, InstanceWorld, is_file
 from textagent_gym.domains.swe.rows.reports import ENVIRONMENT, grade_row, grading_limits, row_changes
 from textagent_gym.domains.swe.source_files import SourceChanges
-from textagent_gym.domains.swe.tasks import Hunk
 from textagent_gym.domains.swe.toolbox import TOOLBOX
 from textagent_gym.domains.swe.tools import writing_script
 from textagent_gym.errors import InvalidOptionError
@@ -151,7 +151,8 @@ class SWEInstancesEnv(SWEEnv[InstanceWorld]):
         if self.action_format == "bash":
             return [Call("shell", {"command": writing_script(path, text)})]
         if old:
-            return self._replacement(Hunk(path, old, text, 1), old)
+            [hunk] = replacements(path, old, text)
+            return self._replacement(hunk, old)
         return [Call("create", {"path": path, "content": text})] if self.has_tool("create") else None
 
     def _repaired(self, changes: Changes) -> tuple[Changes, Changes]:
