@@ -53,19 +53,19 @@ class Config:
     """Seed of the weights, the sampling and the order of the games."""
     level: int = 5
     """Number of rooms in a row."""
-    train_tasks: int = 100
-    """Number of games to learn from."""
+    train_tasks: int = 1000
+    """Number of games to learn from: more than are played, so that a policy cannot know them by heart."""
     test_tasks: int = 100
     """Number of held-out games, from the test split."""
     test_episodes: int = 4
     """Number of times that each held-out game is played by the random agent and by the policies."""
     random_episodes: int = 600
     """Number of transcripts of random play from which the policy learns the language of the games."""
-    demos: int = 50
+    demos: int = 30
     """Number of games that the oracle demonstrates; reinforcement learning plays all training games."""
     sft_epochs: float = 12.0
     """Number of passes over the demonstrations."""
-    rl_iterations: int = 20
+    rl_iterations: int = 40
     """Number of iterations of GRPO."""
 
 
@@ -257,7 +257,7 @@ def train_rl(config: Config, sft: Path) -> Path:
         group_size=8,
         slots=128,
         max_action_tokens=MAX_ACTION_TOKENS,
-        learning_rate=5e-4,
+        learning_rate=3e-4,
         warmup=20,
         credit="process",
         discount=0.5,

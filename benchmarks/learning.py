@@ -90,7 +90,8 @@ def start_of_games(folder: Path, seed: int) -> Path:
     """The demo's policy after random play and a few demonstrations."""
     from baselines import demo
 
-    config = demo.Config(out=folder, seed=seed, level=3, random_episodes=300, demos=20, sft_epochs=10.0)
+    sizes = {"level": 3, "train_tasks": 100, "random_episodes": 300, "demos": 20}
+    config = demo.Config(out=folder, seed=seed, sft_epochs=10.0, **sizes)
     demo.make_games(config)
     return demo.train_sft(config, demo.read_language(config, demo.write_random_play(config)), demo.write_demos(config))
 
