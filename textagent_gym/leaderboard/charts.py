@@ -31,7 +31,7 @@ class Bin:
         return isinstance(value, int | float) and self.low <= value <= self.high
 
     def __str__(self) -> str:
-        return f"{self.low:g}" if self.low == self.high else f"{self.low:.3g} to {self.high:.3g}"
+        return shown(self.low) if self.low == self.high else f"{shown(self.low)} to {shown(self.high)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Point:
 
     Attributes:
         label: values of the axis.
-        x: mean of the values, on the scale of the axis.
+        x: mean of the values, as it is shown.
         success: share of successes, with its interval.
         episodes: number of episodes.
     """
 
     label: str
-    x: float
+    x: str
     success: Interval
     episodes: int
 
@@ -65,6 +65,15 @@ class HeatMap:
     down: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[SuccessRate | None, ...]], ...]
+
+
+def shown(value: float) -> str:
+    """A value of an axis, short enough to stand below a point of a curve.
+
+    >>> [shown(value) for value in (4, 17.6667, 117_226.0, 2.5e9)]
+    ['4', '17.7', '117,226', '2.5e+09']
+    """
+    return f"{value:,.0f}" if 1_000 <= value < 1_000_000 else f"{value:.3g}"
 
 
 def bins(values: Sequence[float], most: int) -> list[Bin]:
@@ -102,7 +111,7 @@ def curve(episodes: Sequence[EpisodeRecord], axis: str) -> list[Point]:
     for each in kept if len(kept) > 1 else ():
         inside = [(value, episode) for value, episode in pairs if value in each]
         rate = success_rate([episode for _, episode in inside])
-        points.append(Point(str(each), fmean(value for value, _ in inside), rate.success, rate.episodes))
+        points.append(Point(str(each), shown(fmean(value for value, _ in inside)), rate.success, rate.episodes))
     return points
 
 
