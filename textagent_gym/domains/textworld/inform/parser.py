@@ -119,10 +119,9 @@ class Parser:
         if sentences is None:
             raise MeaninglessError(Problem.VERB)
         reading.worst, reading.saw_list, reading.pronoun = Problem.STUCK, False, (None, 0)
-        second = reading.words[1] if len(reading.words) > 1 else None
-        last = reading.words[-1] if second else None
+        last = reading.words[-1] if len(reading.words) > 1 else None
         for sentence in sentences:
-            if not sentence.can_fit(second, last):
+            if not sentence.can_end_with(last):
                 continue
             command = self._try(sentence)
             if command is not None:

@@ -174,6 +174,7 @@ class Reading:
         grammar: sentences that the game understands.
         text: line as it was typed, with the answers to questions.
         words: its words, as the dictionary knows them.
+        heard: line as far as these words.
         at: position of the next word.
         verb: first word.
         sentence: sentence that is tried; `None` for a direction alone.
@@ -212,6 +213,7 @@ class Reading:
     grammar: Grammar
     text: str = ""
     words: list[str] = field(default_factory=list)
+    heard: str = ""
     at: int = 1
     verb: str = ""
     sentence: Sentence | None = None
@@ -248,6 +250,7 @@ class Reading:
         """Read a line from its beginning."""
         self.text = text[:MOST_LETTERS]
         self.words = dictionary_words(self.text)[:MOST_WORDS]
+        self.heard = self.text[: max([0, *(word.end() for word in _WORD.finditer(self.text))][: MOST_WORDS + 1])]
         cut = self.memory.cut_at[0]
         if 0 < cut <= len(self.words):
             self.memory.cut_at = cut, self._start(cut)
