@@ -72,7 +72,6 @@ class Parser:
         self.note = ""
         self.rest: str | None = None
         self.typed = ""
-        self._addressed = False
         self._world = world
         self._reading = Reading(world, memory, grammar(world.fiction.cooking))
         self._questions = Questions(self._reading, lines)
@@ -109,6 +108,9 @@ class Parser:
             raise MeaninglessError(Problem.STUCK)
         if reading.verb == ",":
             raise MeaninglessError(Problem.COMMA_FIRST)
+        if reading.verb in AGAIN:
+            reading.type(self.typed)
+            raise RetypedError
         self.typed = reading.text
         sentences = reading.grammar.sentences.get(reading.verb)
         command = self._direction_alone() if sentences is None else None
@@ -162,7 +164,7 @@ class Parser:
         comma = reading.words.index(",") + 1
         reading.at, reading.described, reading.filter, reading.lookahead = 1, Description(), "", Token("held")
         reading.sentence, reading.action, reading.count, reading.second = None, "", 0, UNSET
-        person = PLAYER if self._addressed else self._nouns.find("player", "room", "creature")
+        person = PLAYER if reading.addressed else self._nouns.find("player", "room", "creature")
         if person not in (0, PLAYER):
             reading.memory.blamed = person
             raise MeaninglessError(Problem.DEAF)
@@ -170,8 +172,8 @@ class Parser:
             rest = reading.after(comma + 1)
             if reading.words[comma:] and reading.words[comma] in AGAIN:
                 raise MeaninglessError(Problem.REPEATED_TO)
-            self._addressed = True
-            reading.type(rest)
+            reading.addressed = True
+            reading.change(rest)
             raise RetypedError
         if not is_verb:
             raise MeaninglessError(Problem.UNSPOKEN if person else Problem.NOBODY)

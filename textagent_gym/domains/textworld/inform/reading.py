@@ -175,6 +175,7 @@ class Reading:
         text: line as it was typed, with the answers to questions.
         words: its words, as the dictionary knows them.
         heard: line as far as these words.
+        addressed: whether the line began by speaking to the player.
         at: position of the next word.
         verb: first word.
         sentence: sentence that is tried; `None` for a direction alone.
@@ -214,6 +215,7 @@ class Reading:
     text: str = ""
     words: list[str] = field(default_factory=list)
     heard: str = ""
+    addressed: bool = False
     at: int = 1
     verb: str = ""
     sentence: Sentence | None = None
@@ -247,7 +249,12 @@ class Reading:
     nothing_to: str = ""
 
     def type(self, text: str) -> None:
-        """Read a line from its beginning."""
+        """Read a new line, in which nobody is spoken to yet."""
+        self.addressed = False
+        self.change(text)
+
+    def change(self, text: str) -> None:
+        """Read the line again from its beginning, with other words."""
         self.text = text[:MOST_LETTERS]
         self.words = dictionary_words(self.text)[:MOST_WORDS]
         self.heard = self.text[: max([0, *(word.end() for word in _WORD.finditer(self.text))][: MOST_WORDS + 1])]
@@ -258,7 +265,7 @@ class Reading:
     def insert(self, text: str, position: int) -> None:
         """Put words before a word of the line."""
         at = self._start(position)
-        self.type(f"{self.text[:at]}{text} {self.text[at:]}")
+        self.change(f"{self.text[:at]}{text} {self.text[at:]}")
 
     def after(self, position: int) -> str:
         """The line from a word on."""
