@@ -100,6 +100,9 @@ class Parser:
             except MeaninglessError as error:
                 self.reply = complaint(self._reading, error.problem) + "\n"
                 return None
+            finally:
+                if self._reading.filter is not None:
+                    self._reading.memory.limited_to = self._reading.filter
 
     def _parse(self) -> Command:
         reading = self._reading
@@ -162,7 +165,7 @@ class Parser:
         """
         reading = self._reading
         comma = reading.words.index(",") + 1
-        reading.at, reading.described, reading.filter, reading.lookahead = 1, Description(), "", Token("held")
+        reading.at, reading.described, reading.lookahead = 1, Description(), Token("held")
         reading.sentence, reading.action, reading.count, reading.second = None, "", 0, UNSET
         person = PLAYER if reading.addressed else self._nouns.find("player", "room", "creature")
         if person not in (0, PLAYER):
@@ -239,6 +242,8 @@ class Parser:
             if not reading.is_preposition(word):
                 return False
         reading.at -= 1
+        if reading.filter is None:
+            reading.filter = reading.memory.limited_to
         if index < len(tokens) and tokens[index].kind == "noun":
             read_description(reading)
             reading.count, reading.inputs[0], reading.index = 1, 0, index
