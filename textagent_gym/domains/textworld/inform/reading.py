@@ -257,7 +257,8 @@ class Reading:
         """Read the line again from its beginning, with other words."""
         self.text = text[:MOST_LETTERS]
         self.words = dictionary_words(self.text)[:MOST_WORDS]
-        self.heard = self.text[: max([0, *(word.end() for word in _WORD.finditer(self.text))][: MOST_WORDS + 1])]
+        ends = [word.end() for word in _WORD.finditer(self.text)][:MOST_WORDS]
+        self.heard = self.text[: ends[-1] if ends else 0]
         cut = self.memory.cut_at[0]
         if 0 < cut <= len(self.words):
             self.memory.cut_at = cut, self._start(cut)
