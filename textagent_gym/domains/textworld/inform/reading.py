@@ -256,9 +256,9 @@ class Reading:
     def change(self, text: str) -> None:
         """Read the line again from its beginning, with other words."""
         self.text = text[:MOST_LETTERS]
-        self.words = dictionary_words(self.text)[:MOST_WORDS]
-        ends = [word.end() for word in _WORD.finditer(self.text)][:MOST_WORDS]
-        self.heard = self.text[: ends[-1] if ends else 0]
+        words = dictionary_words(self.text)
+        self.words = words[:MOST_WORDS]
+        self.heard = self.text if len(words) <= MOST_WORDS else " ".join(split_words(self.text)[:MOST_WORDS])
         cut = self.memory.cut_at[0]
         if 0 < cut <= len(self.words):
             self.memory.cut_at = cut, self._start(cut)
