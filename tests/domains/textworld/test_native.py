@@ -74,6 +74,15 @@ LINES = (
         "look \N{EM DASH} me",
         "x " + "me " * 90,
     ),
+    # Words that mean any direction, and the fifteen words that are read.
+    ("open the directions", "north", "take direction", "all", "look", "two directions", "take all directions"),
+    ("x direction. look. look. look. look. look. look. look. look. west", "look", "direction, look"),
+    # What the sentences before leave for the one whose second noun is read ahead.
+    ("take directions from all xyzzy", "look", "take direction from all of them", "look", "take me from the other one"),
+    # A direction leaves behind that only directions are meant.
+    ("go west", "insert all but me into me", "go west", "look", "insert all but me into me", "insert all into me"),
+    # Answers that are commands.
+    ("ask", "again, north", "me", "me, put", "everyone, look", "me, take", "me, look", "take", "g, look"),
 )
 
 

@@ -19,13 +19,14 @@ from textagent_gym.domains.textworld.inform.fiction import DIRECTIONS, FIRST_ENT
 from textagent_gym.domains.textworld.inform.parser import Command, Parser
 from textagent_gym.domains.textworld.inform.plain import read_plain
 from textagent_gym.domains.textworld.inform.questions import UnansweredError
+from textagent_gym.domains.textworld.inform.reading import UNSET
 from textagent_gym.domains.textworld.specs import Spec
 from textagent_gym.domains.textworld.store import StoredGame, load_file
 
 MEMORIES = (
     Memory(),
-    Memory(it=PLAYER + 3, understood=("look", 3), blamed=PLAYER + 4, listed_many=True),
-    Memory(cut_at=(2, 5)),
+    Memory((PLAYER + 3, ("look", 3), PLAYER + 4, True, "direction", (0, 0))),
+    Memory((UNSET, (), 0, False, "", (2, 5))),
 )
 FORMS = (
     *("examine {}", "take {}", "drop {}", "open {}", "close {}", "eat {}", "drink {}", "x {}", "get {}"),
@@ -63,7 +64,7 @@ def is_plain(world: World, line: str) -> bool:
     """Whether a line is plain; what it means is compared with the parser, whatever was remembered before."""
     commands = []
     for remembered in MEMORIES:
-        memory, other = Memory(*remembered.kept), Memory(*remembered.kept)
+        memory, other = Memory(remembered.kept), Memory(remembered.kept)
         command = read_plain(world, memory, line)
         commands.append(command)
         if command is None:

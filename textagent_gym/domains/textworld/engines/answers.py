@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from textagent_gym.domains.textworld.inform import (
     FINAL_ANSWER,
@@ -82,8 +82,7 @@ class Situation(NamedTuple):
     @property
     def memory(self) -> Kept:
         """What the parser remembers."""
-        it, understood, blamed, listed_many, cut_at = self.places[-_MEMORY:]
-        return it, understood, blamed, listed_many, cut_at
+        return cast("Kept", tuple(self.places[-_MEMORY:]))
 
     def contents(self, game: StoredGame) -> tuple[tuple[int, ...], ...]:
         """The things in every place, in order."""
@@ -175,7 +174,7 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
     """
     assert game.fiction is not None
     assert game.logic is not None
-    world, memory, page = World(game.fiction, situation.places), Memory(*situation.memory), Page()
+    world, memory, page = World(game.fiction, situation.places), Memory(situation.memory), Page()
     memory.looked = world.looked
     outline = Outline() if _can_be_outlined(game.fiction) else None
     facts = _Following(game.logic, situation.facts)

@@ -195,7 +195,7 @@ def _likely(reading: Reading, one: int, other: int) -> int:
             return _VERY_UNLIKELY
     if action == "taking" and noun > PLAYER and world.holder(noun) == PLAYER:
         return _VERY_UNLIKELY
-    named = [world.fiction.names[entity] in reading.text for entity in (noun, second) if entity]
+    named = [world.fiction.names[entity] in reading.heard for entity in (noun, second) if entity]
     if not all(named) or not named:
         return _POSSIBLE
     return _VERY_LIKELY if len(named) > 1 else _LIKELY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textagent_gym.domains.textworld.inform.fiction import FIRST_DIRECTION, PLAYER, Phrases
-from textagent_gym.domains.textworld.inform.reading import ALL_WANTED, UNSET, Description, Reading
+from textagent_gym.domains.textworld.inform.reading import UNSET, Description, Reading
 from textagent_gym.domains.textworld.inform.world import ALL_DIRECTIONS
 
 ME = frozenset(("me", "myself", "self"))
@@ -15,7 +15,6 @@ PRONOUNS = frozenset(("it", "him", "her", "them"))
 """Words for what was named before."""
 
 _NAMELESS = ME | {"it"}  # Words that can mean anything, whatever it is called.
-_PLURALS = frozenset(("direction",))  # Words that the dictionary marks as plurals, as far as it compares them.
 
 
 def is_direction(entity: int) -> bool:
@@ -99,20 +98,10 @@ def _fits(reading: Reading, entity: int) -> bool:
         _add(reading, entity, 0)
         return True
     length = _name_length(reading, entity)
-    if length == 0:
-        if _is_pronoun_of(reading, entity, reading.at):
-            length = 1
-        elif not reading.described.indefinite:
-            return False
-    elif _PLURALS & set(reading.words[reading.at - 1 : reading.at - 1 + length]):
-        if reading.allows_plurals:
-            described = reading.described
-            if not described.indefinite:
-                described.indefinite, described.wanted = True, 0
-            described.plural = True
-            described.wanted = described.wanted or ALL_WANTED
-        else:
-            length = 0
+    if length == 0 and _is_pronoun_of(reading, entity, reading.at):
+        length = 1
+    if length == 0 and not reading.described.indefinite:
+        return False
     _add(reading, entity, length)
     return length > 0
 

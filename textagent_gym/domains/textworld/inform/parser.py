@@ -72,7 +72,6 @@ class Parser:
         self.note = ""
         self.rest: str | None = None
         self.typed = ""
-        self._addressed = False
         self._world = world
         self._reading = Reading(world, memory, grammar(world.fiction.cooking))
         self._questions = Questions(self._reading, lines)
@@ -101,6 +100,9 @@ class Parser:
             except MeaninglessError as error:
                 self.reply = complaint(self._reading, error.problem) + "\n"
                 return None
+            finally:
+                if self._reading.filter is not None:
+                    self._reading.memory.limited_to = self._reading.filter
 
     def _parse(self) -> Command:
         reading = self._reading
@@ -109,6 +111,9 @@ class Parser:
             raise MeaninglessError(Problem.STUCK)
         if reading.verb == ",":
             raise MeaninglessError(Problem.COMMA_FIRST)
+        if reading.verb in AGAIN:
+            reading.type(self.typed)
+            raise RetypedError
         self.typed = reading.text
         sentences = reading.grammar.sentences.get(reading.verb)
         command = self._direction_alone() if sentences is None else None
@@ -119,10 +124,9 @@ class Parser:
         if sentences is None:
             raise MeaninglessError(Problem.VERB)
         reading.worst, reading.saw_list, reading.pronoun = Problem.STUCK, False, (None, 0)
-        second = reading.words[1] if len(reading.words) > 1 else None
-        last = reading.words[-1] if second else None
+        last = reading.words[-1] if len(reading.words) > 1 else None
         for sentence in sentences:
-            if not sentence.can_fit(second, last):
+            if not sentence.can_end_with(last):
                 continue
             command = self._try(sentence)
             if command is not None:
@@ -161,9 +165,9 @@ class Parser:
         """
         reading = self._reading
         comma = reading.words.index(",") + 1
-        reading.at, reading.described, reading.filter, reading.lookahead = 1, Description(), "", Token("held")
+        reading.at, reading.described, reading.lookahead = 1, Description(), Token("held")
         reading.sentence, reading.action, reading.count, reading.second = None, "", 0, UNSET
-        person = PLAYER if self._addressed else self._nouns.find("player", "room", "creature")
+        person = PLAYER if reading.addressed else self._nouns.find("player", "room", "creature")
         if person not in (0, PLAYER):
             reading.memory.blamed = person
             raise MeaninglessError(Problem.DEAF)
@@ -171,8 +175,8 @@ class Parser:
             rest = reading.after(comma + 1)
             if reading.words[comma:] and reading.words[comma] in AGAIN:
                 raise MeaninglessError(Problem.REPEATED_TO)
-            self._addressed = True
-            reading.type(rest)
+            reading.addressed = True
+            reading.change(rest)
             raise RetypedError
         if not is_verb:
             raise MeaninglessError(Problem.UNSPOKEN if person else Problem.NOBODY)
@@ -238,6 +242,8 @@ class Parser:
             if not reading.is_preposition(word):
                 return False
         reading.at -= 1
+        if reading.filter is None:
+            reading.filter = reading.memory.limited_to
         if index < len(tokens) and tokens[index].kind == "noun":
             read_description(reading)
             reading.count, reading.inputs[0], reading.index = 1, 0, index

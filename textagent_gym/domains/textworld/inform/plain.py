@@ -98,6 +98,8 @@ def read_plain(world: World, memory: Memory, line: str) -> Command | None:
         return None
     if nouns:
         memory.it = nouns[0]
+    if line not in _WITHOUT_NOUN:
+        memory.limited_to = "direction" if meaning.command.action == "going" else ""
     if meaning.understood is not None:
         memory.understood = meaning.understood
     return meaning.command

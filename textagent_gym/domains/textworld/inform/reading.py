@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from textagent_gym.domains.textworld.inform.fiction import PLAYER
 from textagent_gym.domains.textworld.inform.problems import Problem
@@ -55,7 +55,11 @@ _LARGEST_NUMBER = 10_000  # What any number of more than four digits counts as.
 _NO_NUMBER = -1000
 
 
-_VALUES = 5  # Of a memory.
+Kept = tuple[int, tuple[str | int | None, ...], int, bool, str, tuple[int, int]]
+"""The values of a memory."""
+
+_AT_FIRST: Kept = (UNSET, (), 0, False, "", (0, 0))
+_VALUES = len(_AT_FIRST)
 
 
 def _remembered(index: int) -> Any:
@@ -76,15 +80,20 @@ def _remembered(index: int) -> Any:
 class Memory:
     """What is remembered from one command to the next.
 
+    Args:
+        kept: values that are remembered.
+
     Attributes:
         it: what "it" stands for, or `UNSET`.
         understood: parts of the last command that had too many words, as far as they were understood.
         blamed: entity that the last complaint was about, until a command is understood; or 0.
         listed_many: whether the last list that began with "is" or "are" had several things; an empty one conjugates
             its verb like the list before.
+        limited_to: kind of entities that the last noun phrase was limited to, or "" for any; a command that begins
+            with reading its second noun heeds it.
         cut_at: word and letter at which the next line is taken to end, or 0; a line such as "take all. look" leaves
             this behind where "all" means nothing.
-        values: these, in this order.
+        values: these, in this order, as in `kept`.
         looked: values that mattered, in order, counted from the last one (-1); see `World`, which may share this.
         written: numbers of the values that were changed.
     """
@@ -93,34 +102,24 @@ class Memory:
     understood: tuple[str | int | None, ...] = _remembered(1)
     blamed: int = _remembered(2)
     listed_many: bool = _remembered(3)
-    cut_at: tuple[int, int] = _remembered(4)
+    limited_to: str = _remembered(4)
+    cut_at: tuple[int, int] = _remembered(5)
 
-    def __init__(
-        self,
-        it: int = UNSET,
-        understood: tuple[str | int | None, ...] = (),
-        blamed: int = 0,
-        listed_many: bool = False,
-        cut_at: tuple[int, int] = (0, 0),
-    ) -> None:
-        self.values: list[Any] = [it, understood, blamed, listed_many, cut_at]
+    def __init__(self, kept: Kept = _AT_FIRST) -> None:
+        self.values: list[Any] = list(kept)
         self.looked: dict[int, None] = {}
         self.written: set[int] = set()
 
     @property
     def kept(self) -> Kept:
-        """The arguments of `Memory` that make another one like this."""
-        it, understood, blamed, listed_many, cut_at = self.values
-        return it, understood, blamed, listed_many, cut_at
+        """The values, from which another memory like this can be made."""
+        return cast("Kept", tuple(self.values))
 
     def recall(self, kept: Kept) -> None:
         """Remember what was kept, and nothing else."""
         for index in sorted(self.written):  # What was kept follows from what was there before.
             self.looked[index - _VALUES] = None
         self.values = list(kept)
-
-
-Kept = tuple[int, tuple[str | int | None, ...], int, bool, tuple[int, int]]
 
 
 def split_words(text: str) -> list[str]:
@@ -174,6 +173,8 @@ class Reading:
         grammar: sentences that the game understands.
         text: line as it was typed, with the answers to questions.
         words: its words, as the dictionary knows them.
+        heard: line as far as these words.
+        addressed: whether the line began by speaking to the player.
         at: position of the next word.
         verb: first word.
         sentence: sentence that is tried; `None` for a direction alone.
@@ -192,7 +193,8 @@ class Reading:
         saw_list: whether a noun phrase of a sentence could mean several.
         takes_all: 1 where "take all" may be read, 2 where "all" was.
         described: what the words before the name say.
-        filter: only entities of this kind are meant: "direction", "device" or any.
+        filter: only entities of this kind are meant: "direction", "device" or, with "", any; `None` before the first
+            noun phrase.
         matches: entities that fit the words equally well.
         scores: points of each of them.
         match_from: position where the name begins.
@@ -212,6 +214,8 @@ class Reading:
     grammar: Grammar
     text: str = ""
     words: list[str] = field(default_factory=list)
+    heard: str = ""
+    addressed: bool = False
     at: int = 1
     verb: str = ""
     sentence: Sentence | None = None
@@ -230,7 +234,7 @@ class Reading:
     saw_list: bool = False
     takes_all: int = 0
     described: Description = field(default_factory=Description)
-    filter: str = ""
+    filter: str | None = None
     matches: list[int] = field(default_factory=list)
     scores: list[int] = field(default_factory=list)
     match_from: int = 0
@@ -245,9 +249,16 @@ class Reading:
     nothing_to: str = ""
 
     def type(self, text: str) -> None:
-        """Read a line from its beginning."""
+        """Read a new line, in which nobody is spoken to yet."""
+        self.addressed = False
+        self.change(text)
+
+    def change(self, text: str) -> None:
+        """Read the line again from its beginning, with other words."""
         self.text = text[:MOST_LETTERS]
-        self.words = dictionary_words(self.text)[:MOST_WORDS]
+        words = dictionary_words(self.text)
+        self.words = words[:MOST_WORDS]
+        self.heard = self.text if len(words) <= MOST_WORDS else " ".join(split_words(self.text)[:MOST_WORDS])
         cut = self.memory.cut_at[0]
         if 0 < cut <= len(self.words):
             self.memory.cut_at = cut, self._start(cut)
@@ -255,7 +266,7 @@ class Reading:
     def insert(self, text: str, position: int) -> None:
         """Put words before a word of the line."""
         at = self._start(position)
-        self.type(f"{self.text[:at]}{text} {self.text[at:]}")
+        self.change(f"{self.text[:at]}{text} {self.text[at:]}")
 
     def after(self, position: int) -> str:
         """The line from a word on."""

@@ -60,17 +60,12 @@ class Sentence:
     swapped: bool
     nouns: int
 
-    def can_fit(self, second: str | None, last: str | None) -> bool:
-        """Whether words can begin and end this sentence; `None` for words that were not typed.
+    def can_end_with(self, word: str | None) -> bool:
+        """Whether a line that ends with a word can be this sentence; `None` where only the verb was typed.
 
         A preposition may be left out at the end of what was typed, but not where the sentence ends with it.
         """
-        tokens = self.tokens
-        if not tokens:
-            return True
-        if second is not None and tokens[0].words and second not in tokens[0].words:
-            return False
-        return not tokens[-1].words or last in tokens[-1].words
+        return not self.tokens or not self.tokens[-1].words or word in self.tokens[-1].words
 
 
 @dataclass(frozen=True)
