@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -66,6 +66,21 @@ def make_held_out_env(config: TrainerConfig) -> gymnasium.Env[str, str]:
     return env
 
 
+@dataclass(frozen=True, slots=True)
+class HeldOutEpisodes:
+    """What one process has played of the held-out tasks.
+
+    Attributes:
+        records: a record per episode that was asked for.
+        trajectories: episodes whose world did not break.
+        started: when they began, in seconds of `time.perf_counter`.
+    """
+
+    records: list[EpisodeRecord]
+    trajectories: list[Trajectory]
+    started: float
+
+
 class HeldOut:
     """The held-out tasks of a run, with environments and a generator of their own.
 
@@ -106,22 +121,21 @@ class HeldOut:
             "set": settings,
         }
 
-    def evaluate(self, policy: PreTrainedModel) -> tuple[dict[str, Any], list[Trajectory]]:
-        """Play all episodes with a policy.
-
-        Returns:
-            the metrics of all processes with how they were measured, and the episodes of this process.
-        """
+    def play(self, policy: PreTrainedModel) -> HeldOutEpisodes:
+        """Play this process's episodes with a policy."""
         started = time.perf_counter()
         self._collector.generator.take_weights(policy)
         records, collection = play_episodes(self._collector, self._env, self._requests)
         self._collector.generator.forget()  # The update needs the memory.
-        tells_success = any(trajectory.success is not None for trajectory in collection.trajectories)
-        parts: list[tuple[list[EpisodeRecord], bool]] = gather_object([(records, tells_success)])
+        return HeldOutEpisodes(records, collection.trajectories, started)
+
+    def measure(self, played: HeldOutEpisodes) -> dict[str, Any]:
+        """Metrics of the episodes of all processes, with how they were measured; all processes call it."""
+        tells_success = any(trajectory.success is not None for trajectory in played.trajectories)
+        parts: list[tuple[list[EpisodeRecord], bool]] = gather_object([(played.records, tells_success)])
         everything = [record for part, _ in parts for record in part]
         metrics = _summary(everything, tells_success=any(tells for _, tells in parts))
-        metrics = {**metrics, **self._asked, "seconds": time.perf_counter() - started}
-        return metrics, collection.trajectories
+        return {**metrics, **self._asked, "seconds": time.perf_counter() - played.started}
 
     def close(self) -> None:
         """Close the environments."""

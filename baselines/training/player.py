@@ -203,5 +203,5 @@ class _StoppedError(Exception):
 def _prepare_thread(device: torch.device, threads: int) -> None:
     """Let a new thread compute on a device, and share its work among as many threads as the main one does."""
     torch.set_num_threads(threads)
-    if device.index is not None:
+    if device.type != "cpu" and device.index is not None:  # Processes that are joined on CPUs number these.
         torch.accelerator.set_device_index(device.index)

@@ -1,7 +1,7 @@
 """How a run is stopped from outside: by Ctrl-C, and by SIGTERM, which schedulers and containers send.
 
 Both raise an exception wherever the main thread is, so that the run is saved, logged and closed. An update alone is not
-interrupted: a signal that comes meanwhile is delivered when it has ended.
+interrupted: a signal that comes meanwhile is delivered when it has ended. Several processes stop as `joint_stop` says.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ def sigterm_raises() -> Iterator[None]:
 @contextmanager
 def delayed_signals() -> Iterator[None]:
     """Deliver Ctrl-C and SIGTERM at the end of the block; a second one comes through at once."""
-    handlers: dict[int, Any] = {}
-    if _is_main_thread():  # Where there is no handler in Python, there is nothing to delay.
-        handlers = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
+    handlers = python_handlers()
     noted: list[int] = []
 
     def restore() -> None:
@@ -67,6 +65,13 @@ def delayed_signals() -> Iterator[None]:
         restore()
     if noted:
         signal.raise_signal(noted[0])
+
+
+def python_handlers() -> dict[int, Any]:
+    """The handlers of Ctrl-C and SIGTERM that are functions: where there is none, there is nothing to delay."""
+    if not _is_main_thread():
+        return {}
+    return {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
 
 
 def _is_main_thread() -> bool:

@@ -67,6 +67,7 @@ from baselines.training.allocator import keep_freed_memory
 from baselines.training.capabilities import check_environments, infos_of
 from baselines.training.checkpoint import Checkpoint, damaged, find_checkpoint, replace_folder, save_checkpoint
 from baselines.training.critic import load_critic
+from baselines.training.joint_stop import JointStop
 from baselines.training.player import Played, Player, Stream, copy_policy, episode_requests, stream_seed
 from baselines.training.run_log import (
     BROKEN,
@@ -110,11 +111,14 @@ def train(config: TrainerConfig, method: Method, log: Callable[[dict[str, Any]],
         RunFolderError: the folder holds another run, or a damaged one, is in use, or cannot be written.
         DivergedError: a loss or a gradient is not a finite number.
         WorldBrokenError: not one episode of an iteration could be played.
-        TerminatedError: the process was asked to end by SIGTERM.
+        TerminatedError: a process of the run was asked to end by SIGTERM.
+        OtherProcessError: another process of the run has failed while it played.
     """
     keep_freed_memory()
     with sigterm_raises(), ExitStack() as held:
-        return _train(_Run(config, method, held), log)
+        run = _Run(config, method, held)
+        with run.stop.noted_signals():
+            return _train(run, log)
 
 
 def _train(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> Path:
@@ -176,18 +180,19 @@ def _evaluate(run: _Run, log: Callable[[dict[str, Any]], None] | None) -> None:
     if not is_due or iteration in run.evaluated:
         return
     if run.player is not None:
-        run.player.rest()
+        run.stop.apart(run.player.rest)
     policy = run.acting_policy()
     if run.held_out is None:
         processes, process = run.accelerator.num_processes, run.accelerator.process_index
         run.held_out = HeldOut(run.played, policy, run.chat, processes, process)
-    measured, trajectories = run.held_out.evaluate(policy)
-    metrics = {"iteration": iteration, **measured}
+    held_out = run.held_out
+    played = run.stop.apart(lambda: held_out.play(policy))
+    metrics = {"iteration": iteration, **held_out.measure(played)}
     run.evaluated.add(iteration)
     run.track({f"evaluation/{name}": value for name, value in metrics.items()})
     if run.accelerator.is_main_process:
         append_metrics(run.folder, metrics, EVALUATIONS)
-        run.keep_sample("evaluation", trajectories)
+        run.keep_sample("evaluation", played.trajectories)
         if log is not None:
             log({"iteration": iteration, "evaluation": metrics})
 
@@ -197,12 +202,18 @@ def _iterate(run: _Run, player: Player, log: Callable[[dict[str, Any]], None] | 
     config = run.config
     started = time.perf_counter()
     policy = run.acting_policy()
-    played = player.take(run.iteration, policy if run.behaviour is None else run.behaviour)
-    # Of several processes each would end by itself, amid the next iteration of the others, and save nothing.
+    acting = policy if run.behaviour is None else run.behaviour
+    if run.method.resample:  # The processes ask each other what is missing, so none may leave before the others.
+        played = player.take(run.iteration, acting)
+        run.stop.agree()
+    else:
+        played = run.stop.apart(lambda: player.take(run.iteration, acting))
+    # Several processes note a signal instead, and agree on it.
     with delayed_signals() if run.accelerator.num_processes == 1 else nullcontext():
         metrics = _learn(run, player, policy, played, started)
         if run.accelerator.is_main_process and log is not None:
             log(metrics)
+    run.stop.agree()
     if run.iteration % config.checkpoint_every == 0 or run.iteration == config.iterations:
         run.keep_sample("training", played.collection.trajectories)
         run.save_checkpoint()
@@ -307,6 +318,7 @@ class _Run:
             project_dir=str(config.out),
         )
         check_distribution(self.accelerator, config, method)
+        self.stop = JointStop(self.accelerator.num_processes, self.accelerator.process_index)
         zero.keep_loading_whole(self.accelerator)
         if config.staleness and method.resample and self.accelerator.num_processes > 1:
             raise InvalidOptionError(
@@ -421,11 +433,12 @@ class _Run:
         self.accelerator.wait_for_everyone()
 
     def save_before_stopping(self) -> None:
-        """Write a checkpoint if the weights are those of the last iteration, and this process is alone.
+        """Write a checkpoint if the weights are those of the last iteration, and all processes stop here.
 
-        Of several processes, the others may wait for this one elsewhere.
+        Where they have not agreed on it, the others may wait for this one elsewhere.
         """
-        if self.accelerator.num_processes == 1 and self.is_between_updates and self.iteration > self.saved:
+        here = self.accelerator.num_processes == 1 or self.stop.agreed
+        if here and self.is_between_updates and self.iteration > self.saved:
             with suppress(RunFolderError):  # What stops the run is what must be told.
                 self.save_checkpoint()
 
@@ -438,6 +451,9 @@ class _Run:
         """Log how the run ended."""
         if self.accelerator.is_main_process:
             log_stop(self.folder, self.iteration, cause)
+        if self.stop.agreed:
+            with suppress(RuntimeError):  # A launcher ends all processes when one has ended, so none does before.
+                self.accelerator.wait_for_everyone()
 
     def finish(self) -> Path:
         """Write the trained policy, unless it is there already; the checkpoint stays, for more iterations."""
