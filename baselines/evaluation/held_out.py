@@ -73,7 +73,7 @@ class HeldOutEpisodes:
     Attributes:
         records: a record per episode that was asked for.
         trajectories: episodes whose world did not break.
-        started: when they began, in seconds of `time.perf_counter`.
+        started: start of the play, in seconds of `time.perf_counter`.
     """
 
     records: list[EpisodeRecord]

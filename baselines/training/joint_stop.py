@@ -87,7 +87,7 @@ class JointStop:
             signal.raise_signal(self._noted)
 
     def apart(self, act: Callable[[], _Result]) -> _Result:
-        """Do what each process does by itself, without waiting for another; then agree whether to go on.
+        """Do what each process does by itself, without waiting for another; then agree whether to continue.
 
         Raises:
             KeyboardInterrupt: a process was asked to stop.
@@ -123,13 +123,13 @@ class JointStop:
             return
         fault = "" if failure is None or self._noted else f"process {self._process}: {_words(failure)}"
         try:
-            told: list[tuple[int, str]] = gather_object([(self._noted, fault)])
+            answers: list[tuple[int, str]] = gather_object([(self._noted, fault)])
         except RuntimeError as gone:  # Another process has ended, and its launcher ends this one.
             if failure is not None or self._noted:
                 raise failure or _error_of(self._noted) from gone
             raise
-        asked = max(number for number, _ in told)  # SIGTERM comes before Ctrl-C.
-        faults = [words for _, words in told if words]
+        asked = max(number for number, _ in answers)  # SIGTERM comes before Ctrl-C.
+        faults = [words for _, words in answers if words]
         self.agreed = bool(asked or faults)
         if asked:
             raise _error_of(asked) from failure

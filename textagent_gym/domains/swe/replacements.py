@@ -35,11 +35,11 @@ def replacements(path: str, now: str, right: str, task: str | None = None, hunks
         Replacements whose wrong lines occur once in the text that those before have left, and are numbered in it.
     """
     lines = _lines(now)
-    made = []
+    steps = []
     for place in reversed(_left(now, task, hunks) or [_difference(lines, _lines(right))]):  # Numbers above stay.
-        made.append(_alone(path, lines, place))
+        steps.append(_alone(path, lines, place))
         lines[place.first : place.last] = place.right
-    return made
+    return steps
 
 
 def _left(now: str, task: str | None, hunks: Sequence[Hunk]) -> list[_Place] | None:
