@@ -1,6 +1,6 @@
 """Episodes with a language model: a collector over a pool of environments, and one generation back end per file."""
 
-from baselines.rollout.backend import Completion, Generator, Prompt, make_generator
+from baselines.rollout.backend import Completion, ContinuousGenerator, Generator, Prompt, make_generator
 from baselines.rollout.collector import (
     BrokenEpisode,
     Collection,
@@ -17,6 +17,7 @@ __all__ = [
     "Collection",
     "Collector",
     "Completion",
+    "ContinuousGenerator",
     "EpisodeRequest",
     "Generator",
     "Prompt",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from baselines.settings.config import GeneratorKind, Precision
 from textagent_gym.errors import MissingDependencyError
@@ -61,6 +61,23 @@ class Generator(Protocol):
 
     def close(self) -> None:
         """Free what the back end holds; again does nothing."""
+        ...
+
+
+@runtime_checkable
+class ContinuousGenerator(Generator, Protocol):
+    """A back end whose actions end one by one: the next prompts join those that are still being completed."""
+
+    def submit(self, prompts: Sequence[Prompt]) -> None:
+        """Begin to complete the conversations of some slots, of which none is being completed."""
+        ...
+
+    def advance(self) -> list[tuple[int, Completion]]:
+        """Continue what was submitted for a moment; the slots whose actions have ended meanwhile, perhaps none."""
+        ...
+
+    def abandon(self) -> None:
+        """Leave what is still being completed; afterwards those conversations may only begin afresh."""
         ...
 
 

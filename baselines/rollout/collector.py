@@ -19,7 +19,7 @@ from baselines.envs.labelled import LABEL
 from baselines.envs.pool import MakeEnv, Pool, make_pool
 from baselines.policy.chat import ChatFormat
 from baselines.policy.models import room_before_action
-from baselines.rollout.backend import Completion, Generator, Prompt, make_generator
+from baselines.rollout.backend import Completion, ContinuousGenerator, Generator, Prompt, make_generator
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Trajectory, Turn
 from baselines.settings.config import Precision, RolloutConfig
@@ -184,7 +184,8 @@ class Collector:
         generator: back end that samples the actions; closed with the collector.
         chat: format that turns observations into token ids.
         patience: seconds for which a batch waits for slower environments after the first has answered; one that has
-            not answered by then is not waited for until it is quicker again. `inf` waits for all of them.
+            not answered by then is not waited for until it is quicker again. `inf` waits for all of them. A
+            `ContinuousGenerator` waits for nobody unless this is `inf`: whoever has answered joins those that speak.
         answer_seconds: seconds after which an environment that has not answered counts as broken, in a pool that can
             interrupt its environments.
 
@@ -216,6 +217,10 @@ class Collector:
         self._with = list(self._slots)  # The slot of each environment.
         self._asked: dict[int, float] = {}  # When environments that have not answered were asked; the first is first.
         self._moves = patience < math.inf
+        self._stream: ContinuousGenerator | None = None
+        if patience < math.inf and isinstance(generator, ContinuousGenerator):
+            self._stream = generator
+        self._speaking = 0  # Number of slots whose actions the stream has not ended.
 
     def collect(
         self, requests: Iterable[EpisodeRequest], progress: Callable[[Trajectory], None] | None = None
@@ -234,12 +239,16 @@ class Collector:
             slot.position = slot.behind = None
         everything = list(requests)
         run = _Run(everything, deque(range(len(everything))), progress)
-        while len(run.done) + len(run.broken) < len(everything):
-            ready = self._gather(run)
-            prompts = [_prompt(slot, run.request(slot)) for slot in ready]
-            for slot, completion in zip(ready, self.generator.generate(prompts) if prompts else [], strict=True):
-                slot.completion = completion
-                self._send(slot, self._chat.text(list(completion.ids)))
+        try:
+            while len(run.done) + len(run.broken) < len(everything):
+                for slot, completion in self._speak(run, self._gather(run)):
+                    slot.completion = completion
+                    self._send(slot, self._chat.text(list(completion.ids)))
+        except BaseException:
+            if self._stream is not None:
+                self._stream.abandon()
+                self._speaking = 0
+            raise
         return Collection(
             [run.done[position] for position in sorted(run.done)],
             [BrokenEpisode(everything[position], run.broken[position]) for position in sorted(run.broken)],
@@ -251,10 +260,28 @@ class Collector:
         self._pool.close()
         self.generator.close()
 
+    def _speak(self, run: _Run, ready: list[_Slot]) -> list[tuple[_Slot, Completion]]:
+        """Let the slots whose turn it is speak; those whose actions have ended, in a stream also earlier ones."""
+        prompts = [_prompt(slot, run.request(slot)) for slot in ready]
+        if self._stream is None:
+            return list(zip(ready, self.generator.generate(prompts) if prompts else [], strict=True))
+        self._stream.submit(prompts)
+        self._speaking += len(prompts)
+        ended = self._stream.advance() if self._speaking else []
+        self._speaking -= len(ended)
+        return [(self._slots[number], completion) for number, completion in ended]
+
     def _gather(self, run: _Run) -> list[_Slot]:
-        """The slots whose turn it is to speak: all that answer within the patience after the first one."""
+        """The slots whose turn it is to speak: all that answer within the patience after the first one.
+
+        In a stream, which must not be held up, it is all that have answered by now. While nobody speaks, it waits for
+        the first answer, or until another environment is late.
+        """
         self._fill(run)
         deadline = math.inf
+        if self._stream is not None:
+            on_time = [asked for number, asked in self._asked.items() if not self._with[number].world.late]
+            deadline = -math.inf if self._speaking else min(on_time, default=math.inf) + self._patience
         ready: dict[int, _Slot] = {}
         while answers := self._answers(run, deadline):
             for number in sorted(answers):
@@ -274,7 +301,8 @@ class Collector:
                 self._fill(run)
             if ready:
                 awaited = any(not self._with[number].world.late for number in self._asked)
-                deadline = min(deadline, time.monotonic() + (self._patience if awaited else 0.0))
+                patience = self._patience if awaited and self._stream is None else 0.0
+                deadline = min(deadline, time.monotonic() + patience)
         return [ready[number] for number in sorted(ready)]
 
     def _answers(self, run: _Run, deadline: float) -> dict[int, Received | str]:
@@ -288,9 +316,10 @@ class Collector:
             received = self._receive(deadline)
             if received is None:
                 self._give_up(run)
-                if time.monotonic() >= deadline:
-                    for number in self._asked:
-                        self._with[number].world.late = True
+                now = time.monotonic()
+                if now >= deadline:
+                    for number, asked in self._asked.items():
+                        self._with[number].world.late |= self._stream is None or now >= asked + self._patience
                 break
             world, answer = received
             world.waited = time.monotonic() - self._asked.pop(world.number, -math.inf)

@@ -4,6 +4,9 @@ vLLM is asked for ids and answers with ids: it never sees a text. Its weights ar
 handed over in memory, and what was cached of them is dropped. In this process it begins with the policy's configuration
 alone, which is all that is written to disk.
 
+Actions end one by one, and the next prompt of a conversation joins those that are still being completed (continuous
+batching), so that a short action does not wait for a long one.
+
 Each action is sampled with a seed of its own, which follows from the episode's seed and the number of its actions, so
 that an episode depends neither on its slot nor on the others. Batches are composed anew in each run, so equal runs
 have log-probabilities that are equal to rounding.
@@ -13,7 +16,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Hashable, Sequence
+from functools import partial
+from itertools import count
+from operator import itemgetter
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -45,8 +51,16 @@ class Engine(Protocol):
         """Drop the cache."""
         ...
 
-    def generate(self, contexts: Sequence[list[int]], settings: Sequence[dict[str, Any]]) -> list[Completion]:
-        """One completion per context, with sampling settings for each."""
+    def submit(self, context: list[int], settings: dict[str, Any]) -> Hashable:
+        """Begin to complete a context with some sampling settings; the key of its completion."""
+        ...
+
+    def advance(self) -> list[tuple[Hashable, Completion]]:
+        """Continue for a moment; the completions that have ended, perhaps none."""
+        ...
+
+    def abandon(self, keys: Collection[Hashable]) -> None:
+        """Leave what has these keys."""
         ...
 
     def close(self) -> None:
@@ -60,6 +74,8 @@ class _InProcess:
     def __init__(self, model: PreTrainedModel, memory: float, precision: Precision) -> None:
         self.context_length = context_length(model)
         vllm = _import_vllm()
+        from vllm.sampling_params import RequestOutputKind
+
         on_cpu = model.device.type == "cpu"
         if on_cpu:
             import vllm._custom_ops as operators
@@ -86,7 +102,15 @@ class _InProcess:
                 seed=0,
             )
         torch.set_num_threads = set_num_threads  # vLLM makes it do nothing, for threads that are made later too.
-        self._make_settings = vllm.SamplingParams
+        self._make_prompt = vllm.inputs.tokens_input
+        self._make_settings = partial(
+            vllm.SamplingParams,
+            logprobs=0,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            skip_clone=True,  # Each request has its own.
+        )
+        self._keys = map(str, count())
         self.users = 0
 
     def take_weights(self, model: PreTrainedModel) -> None:
@@ -102,19 +126,24 @@ class _InProcess:
         """Drop the cache."""
         self._llm.reset_prefix_cache()
 
-    def generate(self, contexts: Sequence[list[int]], settings: Sequence[dict[str, Any]]) -> list[Completion]:
-        """One completion per context, with sampling settings for each."""
-        outputs = self._llm.generate(
-            [{"prompt_token_ids": ids} for ids in contexts],
-            [self._make_settings(**each, logprobs=0, detokenize=False) for each in settings],
-            use_tqdm=False,
-        )
-        completions = []
-        for output in outputs:
+    def submit(self, context: list[int], settings: dict[str, Any]) -> str:
+        """Begin to complete a context with some sampling settings; the key of its completion."""
+        key = next(self._keys)
+        self._llm.llm_engine.add_request(key, self._make_prompt(context), self._make_settings(**settings))
+        return key
+
+    def advance(self) -> list[tuple[Hashable, Completion]]:
+        """One token for each context; the completions that have ended."""
+        ended: list[tuple[Hashable, Completion]] = []
+        for output in self._llm.llm_engine.step():
             sampled = output.outputs[0]
             values = [at[token].logprob for token, at in zip(sampled.token_ids, sampled.logprobs, strict=True)]
-            completions.append(Completion(tuple(sampled.token_ids), tuple(values)))
-        return completions
+            ended.append((output.request_id, Completion(tuple(sampled.token_ids), tuple(values))))
+        return ended
+
+    def abandon(self, keys: Collection[Hashable]) -> None:
+        """Leave what has these keys."""
+        self._llm.llm_engine.abort_request([str(key) for key in keys])
 
     def close(self) -> None:
         """End vLLM and free its memory with its last user. It would part a trainer's processes: there, it stays."""
@@ -171,38 +200,66 @@ class VLLMGenerator:
         self.context_length = min(context_length(model), engine.context_length)
         self._streams = [np.random.default_rng(0) for _ in range(slots)]
         self._contexts: list[list[int]] = [[] for _ in range(slots)]
+        self._speaking: dict[Hashable, int] = {}  # The slot of each completion that the engine is at.
         self._engine: Engine | None = engine
         self.take_weights(model)
 
     def take_weights(self, model: PreTrainedModel) -> None:
         """See `Generator`."""
+        self.abandon()
         self._running.take_weights(model)
         self.forget()
 
     def forget(self) -> None:
         """See `Generator`."""
+        self.abandon()
         self._running.forget()
         self._contexts = [[] for _ in range(self.slots)]
 
     def close(self) -> None:
         """See `Generator`."""
+        self.abandon()
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
 
     def generate(self, prompts: Sequence[Prompt]) -> list[Completion]:
         """See `Generator`."""
+        assert not self._speaking, "what was submitted has not ended"
+        completions: dict[int, Completion] = {}
+        try:
+            self.submit(prompts)
+            while self._speaking:
+                completions.update(self.advance())
+        except BaseException:
+            self.abandon()
+            raise
+        return [completions[prompt.slot] for prompt in prompts]
+
+    def submit(self, prompts: Sequence[Prompt]) -> None:
+        """See `ContinuousGenerator`."""
         for prompt in prompts:
             if prompt.fresh:
                 self._contexts[prompt.slot] = []
             if prompt.seed is not None:
                 self._streams[prompt.slot] = np.random.default_rng(prompt.seed)
             self._contexts[prompt.slot] += prompt.ids
-        contexts = [self._contexts[prompt.slot] for prompt in prompts]
-        completions = self._running.generate(contexts, [self._settings(prompt.slot) for prompt in prompts])
-        for prompt, completion in zip(prompts, completions, strict=True):
-            self._contexts[prompt.slot] += completion.ids
-        return completions
+            key = self._running.submit(list(self._contexts[prompt.slot]), self._settings(prompt.slot))
+            self._speaking[key] = prompt.slot
+
+    def advance(self) -> list[tuple[int, Completion]]:
+        """See `ContinuousGenerator`."""
+        mine = [(key, completion) for key, completion in self._running.advance() if key in self._speaking]
+        ended = [(self._speaking.pop(key), completion) for key, completion in mine]
+        for slot, completion in ended:
+            self._contexts[slot] += completion.ids
+        return sorted(ended, key=itemgetter(0))
+
+    def abandon(self) -> None:
+        """See `ContinuousGenerator`."""
+        if self._speaking:
+            self._running.abandon(self._speaking)
+            self._speaking.clear()
 
     @property
     def _running(self) -> Engine:

@@ -15,8 +15,9 @@ Whoever reaches a server in this mode can change its weights: keep it in a netwo
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import httpx
@@ -37,6 +38,7 @@ _NEEDED = {
     "generation_config": "vllm",  # Not the model's own, whose top-p and penalties would change what is sampled.
 }
 _SAMPLING = {"logprobs": 0, "return_token_ids": True, "ignore_eos": True, "top_p": 1.0, "top_k": 0, "min_p": 0.0}
+_MOMENT = 0.01  # Seconds without a completion after which environments have the word again.
 _SECONDS = 600.0  # After which a server that does not answer counts as lost.
 
 
@@ -79,6 +81,7 @@ class VLLMServer:
         self.context_length = int(served["max_model_len"])
         self._dtype: torch.dtype = getattr(torch, str(model["dtype"]).removeprefix("torch."))
         self._threads = ThreadPoolExecutor(_AT_ONCE, "vllm-server")
+        self._ended: SimpleQueue[Future[Completion]] = SimpleQueue()
 
     def take_weights(self, model: PreTrainedModel) -> None:
         """Speak with the weights of a model; of several processes, whose weights are the same, one sends them."""
@@ -93,14 +96,42 @@ class VLLMServer:
         """Drop the cache."""
         self._post("/reset_prefix_cache", {})
 
-    def generate(self, contexts: Sequence[list[int]], settings: Sequence[dict[str, Any]]) -> list[Completion]:
-        """One completion per context, with sampling settings for each."""
-        return list(self._threads.map(self._complete, contexts, settings))
+    def submit(self, context: list[int], settings: dict[str, Any]) -> Hashable:
+        """Begin to complete a context with some sampling settings; the key of its completion."""
+        asked = self._threads.submit(self._complete, context, settings)
+        asked.add_done_callback(self._ended.put)
+        return asked
+
+    def advance(self) -> list[tuple[Hashable, Completion]]:
+        """The completions that have ended; none if there are none within a moment.
+
+        Raises:
+            ConnectionError: the server does not answer any more, or refuses a context.
+        """
+        ended: list[tuple[Hashable, Completion]] = []
+        try:
+            ended.append(self._next(_MOMENT))
+            while True:
+                ended.append(self._next(0.0))
+        except Empty:
+            return ended
+
+    def abandon(self, keys: Collection[Hashable]) -> None:
+        """Leave what has these keys; what has been sent to the server ends first."""
+        asked = [key for key in keys if isinstance(key, Future)]
+        for one in asked:
+            one.cancel()
+        wait(asked)
+        self._ended = SimpleQueue()
 
     def close(self) -> None:
         """End the connection; the server stays."""
         self._threads.shutdown()
         self._client.close()
+
+    def _next(self, seconds: float) -> tuple[Future[Completion], Completion]:
+        asked = self._ended.get(timeout=seconds)
+        return asked, asked.result()
 
     def _complete(self, context: list[int], settings: dict[str, Any]) -> Completion:
         asked = {"model": self._name, "prompt": context, **_SAMPLING, **settings}

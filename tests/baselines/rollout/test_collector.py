@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import gymnasium
 import pytest
@@ -63,12 +64,48 @@ class Silent:
 
     def take_weights(self, model: Any) -> None: ...
 
+    def forget(self) -> None: ...
+
     def close(self) -> None: ...
 
 
-def collector(make: Callable[[], World], slots: int, kind: Any = "in-process", **kwargs: float) -> Collector:
+class Streaming(Silent):
+    """The same, continuously: `ends` is asked at each step for each slot that speaks, and says whether it has ended."""
+
+    def __init__(self, end_id: int, slots: int, ends: Callable[[int], bool] = lambda slot: True) -> None:
+        super().__init__(end_id, slots)
+        self.speaking: list[int] = []
+        self._ends = ends
+
+    def submit(self, prompts: Sequence[Prompt]) -> None:
+        asked = [prompt.slot for prompt in prompts]
+        assert not set(asked) & set(self.speaking)
+        self.speaking += asked
+        if asked:
+            self.calls.append(asked)
+
+    def advance(self) -> list[tuple[int, Completion]]:
+        assert self.speaking
+        ended = [slot for slot in sorted(self.speaking) if self._ends(slot)]
+        self.speaking = [slot for slot in self.speaking if slot not in ended]
+        return [(slot, Completion((self._end_id,), (0.0,))) for slot in ended]
+
+    def abandon(self) -> None:
+        self.speaking = []
+
+
+def collector(
+    make: Callable[[], World],
+    slots: int,
+    kind: Any = "in-process",
+    generator: Callable[[int, int], Silent] = Silent,
+    **kwargs: float,
+) -> Collector:
     chat = ChatFormat(make_tokenizer(["task turn 0 1 2"]))
-    return Collector(make_pool(make, slots, kind), Silent(chat.end_id, slots), chat, **kwargs)
+    return Collector(make_pool(make, slots, kind), generator(chat.end_id, slots), chat, **kwargs)
+
+
+either = pytest.mark.parametrize("generator", [Silent, Streaming])
 
 
 def requests(count: int, groups: int | None = None) -> list[EpisodeRequest]:
@@ -79,7 +116,8 @@ def tasks(collection: Collection) -> list[str | None]:
     return [trajectory.task for trajectory in collection.trajectories]
 
 
-def test_a_slow_environment_stalls_nobody() -> None:
+@either
+def test_a_slow_environment_stalls_nobody(generator: type[Silent]) -> None:
     others_done = threading.Event()
     waited: list[bool] = []
     played: list[str | None] = []
@@ -93,7 +131,7 @@ def test_a_slow_environment_stalls_nobody() -> None:
         if len(played) == 9:
             others_done.set()
 
-    runner = collector(lambda: World(slow), 3, "thread", patience=0.01)
+    runner = collector(lambda: World(slow), 3, "thread", generator, patience=0.01)
     collection = runner.collect(requests(10), progress)
     runner.close()
     assert waited == [True]
@@ -165,11 +203,13 @@ class Failing(World):
         return f"{self._name} turn {self._turn}", reward * self._turn, self._turn == 4, False, info
 
 
-def test_the_last_episode_of_a_slow_environment_goes_on_in_an_idle_one() -> None:
+@either
+def test_the_last_episode_of_a_slow_environment_goes_on_in_an_idle_one(generator: type[Silent]) -> None:
     played = {}
     for kind in ("thread", "in-process"):
         ended, numbers = threading.Event(), itertools.count(kind == "in-process")
-        runner = collector(partial(Failing, ended, numbers, lambda _: "task"), 3, kind, patience=0.02)
+        make = partial(Failing, ended, numbers, lambda _: "task")
+        runner = collector(make, 3, kind, generator, patience=0.02)
         began = time.monotonic()
         collection = runner.collect(requests(12))
         assert time.monotonic() - began < WAIT / 2
@@ -230,13 +270,14 @@ def test_an_error_of_an_environment_that_nobody_waits_for_is_nobodys(error: type
     runner.close()
 
 
+@either
 @pytest.mark.parametrize("kind", ["in-process", "thread"])
-def test_what_an_error_has_left_behind_is_not_taken_for_a_later_episode(kind: str) -> None:
+def test_what_an_error_has_left_behind_is_not_taken_for_a_later_episode(kind: str, generator: type[Silent]) -> None:
     def happens(task: int, turn: int) -> None:
         if task == 1 and turn == 1:
             raise ZeroDivisionError
 
-    runner = collector(lambda: World(happens), 3, kind)
+    runner = collector(lambda: World(happens), 3, kind, generator)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             runner.collect(requests(6))
@@ -279,16 +320,81 @@ def test_infinite_patience_composes_equal_batches() -> None:
     assert calls[0] == calls[1] == [[0, 1, 2]] * 2 + [[0, 1]] * 2
 
 
+def test_a_short_action_does_not_wait_for_a_long_one() -> None:
+    played: list[str | None] = []
+    for kind in ("in-process", "thread"):
+        played.clear()
+        make = partial(Streaming, ends=lambda slot: slot > 0 or len(played) == 4)
+        runner = collector(World, 3, kind, make)
+        runner.collect(requests(5), lambda trajectory: played.append(trajectory.task))
+        runner.close()
+        assert played[-1] == "0"
+        if kind == "in-process":
+            assert runner.generator.calls == [[0, 1, 2], *[[1, 2]] * 3, [0]]
+
+
+def test_an_environment_that_hangs_is_given_up_while_an_action_is_sampled() -> None:
+    release, hanging, given_up = threading.Event(), threading.Event(), threading.Event()
+
+    def hang(task: int, turn: int) -> None:
+        if task == 0 and turn == 1 and not hanging.is_set():
+            hanging.set()
+            release.wait(WAIT)
+
+    make = partial(Streaming, ends=lambda slot: slot == 0 or given_up.wait(0.01))
+    runner = collector(lambda: World(hang), 2, "thread", make, answer_seconds=0.5)
+    restart = runner._pool.restart
+
+    def notice(slot: int) -> None:
+        given_up.set()
+        restart(slot)
+
+    try:
+        with patch.object(runner._pool, "restart", notice):
+            collection = runner.collect(requests(3))
+    finally:
+        release.set()
+    runner.close()
+    assert tasks(collection) == ["0", "1", "2"]
+    assert [broken.reason for broken in collection.breaks] == ["no answer within 0.5 seconds"]
+
+
+def test_an_error_leaves_no_action_that_is_being_sampled() -> None:
+    def happens(task: int, turn: int) -> None:
+        if task == 1 and turn == 1:
+            raise ZeroDivisionError
+
+    steps = itertools.count()
+    make = partial(Streaming, ends=lambda slot: slot == 1 or next(steps) > 20)
+    runner = collector(lambda: World(happens), 3, "in-process", make)
+    with pytest.raises(ZeroDivisionError):
+        runner.collect(requests(3))
+    assert runner.generator.calls == [[0, 1, 2]]
+    assert runner.generator.speaking == []
+    later = [EpisodeRequest(i, options={"task": 100 + i}) for i in range(5)]
+    assert tasks(runner.collect(later)) == [str(100 + i) for i in range(5)]
+    runner.close()
+
+
+def test_infinite_patience_waits_for_all_actions() -> None:
+    runner = collector(World, 3, "in-process", Streaming, patience=math.inf)
+    runner.collect(requests(5))
+    runner.close()
+    assert runner.generator.speaking == []
+    assert runner.generator.calls == [[0, 1, 2]] * 2 + [[0, 1]] * 2
+
+
 @pytest.mark.parametrize("kind", ["in-process", "thread"])
 @pytest.mark.parametrize("turn", [1, 2])
-def test_a_broken_episode_is_played_again(kind: str, turn: int) -> None:
+@either
+def test_a_broken_episode_is_played_again(kind: str, turn: int, generator: type[Silent]) -> None:
     plays: Counter[int] = Counter()
 
     def twice(task: int, now: int) -> dict[str, Any] | None:
         plays[task] += now == 0
         return {"broken": "the sandbox is gone"} if task == 1 and now == turn and plays[task] < 3 else None
 
-    runner = collector(lambda: World(twice), 2, kind)
+    runner = collector(lambda: World(twice), 2, kind, generator)
     collection = runner.collect(requests(4))
     runner.close()
     assert tasks(collection) == ["0", "1", "2", "3"]
@@ -359,7 +465,8 @@ def test_a_group_that_breaks_again_and_again_is_reported_and_the_others_are_play
     assert plays[1] == 4 + 3
 
 
-def test_the_episode_of_an_environment_that_hangs_is_played_elsewhere() -> None:
+@either
+def test_the_episode_of_an_environment_that_hangs_is_played_elsewhere(generator: type[Silent]) -> None:
     release, hanging = threading.Event(), threading.Event()
 
     def hang(task: int, turn: int) -> None:
@@ -367,7 +474,7 @@ def test_the_episode_of_an_environment_that_hangs_is_played_elsewhere() -> None:
             hanging.set()
             release.wait(WAIT)
 
-    runner = collector(lambda: World(hang), 2, "thread", answer_seconds=0.5)
+    runner = collector(lambda: World(hang), 2, "thread", generator, answer_seconds=0.5)
     try:
         assert tasks(runner.collect(requests(3))) == ["0", "1", "2"]
     finally:

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import gymnasium
 import pytest
 import torch
 from transformers import PreTrainedModel
 
 from baselines import grpo, sft
+from baselines.envs.pool import make_pool
 from baselines.policy.adapters import add_adapters
+from baselines.policy.chat import ChatFormat
 from baselines.policy.models import load_policy
-from baselines.rollout import Completion, Prompt, make_generator
+from baselines.rollout import Collector, Completion, EpisodeRequest, Prompt, make_generator
+from baselines.rollout.trajectory import Trajectory
 from tests.baselines.runs import lines, start
 from textagent_gym.errors import MissingDependencyError
+from textagent_gym.vector import env_maker
 
 SLOTS, TOKENS = 4, 6
 Played = dict[int, tuple[list[int], list[tuple[int, Completion]]]]
@@ -116,6 +124,57 @@ def test_an_episode_depends_neither_on_its_slot_nor_on_the_others(policy: Path, 
     alone = speak({3: 2})
     assert alone[3][0] == together[1][0]
     assert together[0][0] != together[1][0]
+
+
+def play(generator: Any, tokenizer: Any, make: Any, patience: float) -> tuple[list[Trajectory], int]:
+    """Ten episodes in four slots, and the number of steps that the engine took for them."""
+    chat = ChatFormat(tokenizer)
+    collector = Collector(make_pool(make, SLOTS), generator, chat, patience=patience)
+    engine = generator._engine._llm.llm_engine
+    with patch.object(engine, "step", wraps=engine.step) as step:
+        collection = collector.collect([EpisodeRequest(i, seed=i, sampling_seed=i) for i in range(10)])
+    return collection.trajectories, step.call_count
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_an_action_that_has_ended_does_not_wait_for_the_others_and_an_error_leaves_nothing(policy: Path) -> None:
+    model, tokenizer = load_policy(str(policy))
+    with torch.no_grad():
+        model.get_input_embeddings().weight[tokenizer.eos_token_id] *= 5.0  # Actions of different lengths.
+    generator: Any = make_generator(
+        "vllm", model.eval(), tokenizer.eos_token_id, slots=SLOTS, max_action_tokens=24, temperature=1.0
+    )
+    make = env_maker("lights/Lights-v0", switches=3, max_turns=4, reward_density="dense")
+    batches, together = play(generator, tokenizer, make, math.inf)
+    lengths = {len(turn.action) for trajectory in batches for turn in trajectory.turns}
+    assert len(lengths) > 3
+    for _ in range(2):
+        generator.take_weights(model)
+        joined, alone = play(generator, tokenizer, make, 0.05)
+        assert [trajectory.ids for trajectory in joined] == [trajectory.ids for trajectory in batches]
+        for one, other in zip(joined, batches, strict=True):
+            for ours, theirs in zip(one.turns, other.turns, strict=True):
+                assert ours.log_probs == pytest.approx(theirs.log_probs, abs=1e-5)
+        assert alone < 0.9 * together
+        with pytest.raises(LookupError):  # While others speak.
+            play(generator, tokenizer, partial(Holed, make), 0.05)
+        assert generator._engine._llm.llm_engine.get_num_unfinished_requests() == 0
+    generator.close()
+
+
+class Holed(gymnasium.Wrapper[str, str, str, str]):
+    """A world that raises in its second step."""
+
+    def __init__(self, make: Any) -> None:
+        super().__init__(make())
+        self._steps = 0
+
+    def step(self, action: str) -> Any:
+        self._steps += 1
+        if self._steps == 2:
+            raise LookupError("the world has a hole")
+        return super().step(action)
 
 
 @needs_vllm

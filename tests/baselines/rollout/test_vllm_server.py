@@ -233,6 +233,8 @@ def test_a_server_that_is_lost_is_named(tiny: Path, pretender: tuple[str, type[P
     handler.replies = replies(**{"v1/completions": (400, {"error": "too long"})})
     with pytest.raises(ConnectionError, match=rf"{url} refuses /v1/completions: .*too long"):
         generator.generate([Prompt(0, (5, 6), True, 1)])
+    handler.replies = replies()  # What was asked before is not answered any more.
+    assert generator.generate([Prompt(0, (5, 6), True, 1)]) == [Completion((7, 0), (-0.5, -0.25))]
     generator.close()
     with pytest.raises(InvalidOptionError, match=r"server_url=http://127\.0\.0\.1:1: no vLLM server answers there"):
         make_generator(
