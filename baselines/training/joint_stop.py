@@ -14,12 +14,12 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from contextlib import contextmanager, nullcontext
+from typing import TypeVar
 
 from accelerate.utils import gather_object
 
-from baselines.training.signals import TerminatedError, python_handlers
+from baselines.training.signals import TerminatedError, heard_signals
 from textagent_gym.errors import TextAgentError
 
 _Result = TypeVar("_Result")
@@ -58,31 +58,8 @@ class JointStop:
 
         One that no agreement has answered is delivered at the end of the block.
         """
-        handlers = python_handlers() if self._several else {}
-
-        def restore() -> None:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-
-        def note(number: int, _: Any) -> None:
-            if not self._noted:
-                self._noted, self._noted_at = number, time.monotonic()
-                if self._process == 0:
-                    os.write(2, _NOTED)  # Not printed: the signal may have interrupted a print.
-                if self._is_apart:
-                    self._is_apart = False
-                    raise _error_of(number)
-            elif time.monotonic() - self._noted_at > _ECHO_SECONDS:
-                self.agreed = False
-                restore()
-                signal.raise_signal(number)
-
-        for number in handlers:
-            signal.signal(number, note)
-        try:
+        with heard_signals(self._hear) if self._several else nullcontext():
             yield
-        finally:
-            restore()
         if self._noted:
             signal.raise_signal(self._noted)
 
@@ -137,6 +114,20 @@ class JointStop:
             raise failure
         if faults:
             raise OtherProcessError("; ".join(faults))
+
+    def _hear(self, number: int) -> bool:
+        """Whether a signal is noted, or an echo of the one that was."""
+        if not self._noted:
+            self._noted, self._noted_at = number, time.monotonic()
+            if self._process == 0:
+                os.write(2, _NOTED)  # Not printed: the signal may have interrupted a print.
+            if self._is_apart:
+                self._is_apart = False
+                raise _error_of(number)
+        elif time.monotonic() - self._noted_at > _ECHO_SECONDS:
+            self.agreed = False
+            return False
+        return True
 
 
 def _error_of(number: int) -> KeyboardInterrupt:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -40,38 +40,47 @@ def sigterm_raises() -> Iterator[None]:
 
 
 @contextmanager
-def delayed_signals() -> Iterator[None]:
-    """Deliver Ctrl-C and SIGTERM at the end of the block; a second one comes through at once."""
-    handlers = python_handlers()
-    noted: list[int] = []
+def heard_signals(hear: Callable[[int], bool]) -> Iterator[None]:
+    """Tell a function of Ctrl-C and SIGTERM in the block; once it has not taken one, this and later ones come through.
+
+    Where a signal has no handler in Python, or this is not the main thread, nothing is heard.
+    """
+    handlers: dict[int, Any] = {}
+    if _is_main_thread():
+        handlers = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
 
     def restore() -> None:
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
-    def note(number: int, _: Any) -> None:
-        noted.append(number)
-        if len(noted) == 1:
-            os.write(2, _DELAYED)  # Not printed: the signal may have interrupted a print.
-            return
-        restore()
-        signal.raise_signal(number)
+    def handle(number: int, _: Any) -> None:
+        if not hear(number):
+            restore()
+            signal.raise_signal(number)
 
     for number in handlers:
-        signal.signal(number, note)
+        signal.signal(number, handle)
     try:
         yield
     finally:
         restore()
+
+
+@contextmanager
+def delayed_signals() -> Iterator[None]:
+    """Deliver Ctrl-C and SIGTERM at the end of the block; a second one comes through at once."""
+    noted: list[int] = []
+
+    def hear(number: int) -> bool:
+        noted.append(number)
+        if len(noted) == 1:
+            os.write(2, _DELAYED)  # Not printed: the signal may have interrupted a print.
+        return len(noted) == 1
+
+    with heard_signals(hear):
+        yield
     if noted:
         signal.raise_signal(noted[0])
-
-
-def python_handlers() -> dict[int, Any]:
-    """The handlers of Ctrl-C and SIGTERM that are functions: where there is none, there is nothing to delay."""
-    if not _is_main_thread():
-        return {}
-    return {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
 
 
 def _is_main_thread() -> bool:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,7 @@ DDP = Path(__file__).parents[3] / "baselines" / "accelerate" / "ddp.yaml"
 Told = tuple[int, str]
 
 
-@pytest.fixture(autouse=True)
-def usual_handlers() -> Iterator[None]:
-    """Handlers as Python sets them; the background jobs of a shell ignore Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+pytestmark = pytest.mark.usefixtures("usual_handlers")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,7 @@ from baselines.training.run_log import logged
 from baselines.training.signals import TerminatedError, delayed_signals, sigterm_raises
 from tests.baselines.runs import lines
 
-
-@pytest.fixture(autouse=True)
-def usual_handlers() -> Iterator[None]:
-    """Handlers as Python sets them; the background jobs of a shell ignore Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+pytestmark = pytest.mark.usefixtures("usual_handlers")
 
 
 def test_sigterm_raises_where_the_program_has_no_handler_of_its_own() -> None:
