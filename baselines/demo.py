@@ -54,7 +54,7 @@ class Config:
     level: int = 5
     """Number of rooms in a row."""
     train_tasks: int = 1000
-    """Number of games to learn from: more than are played, so that a policy cannot know them by heart."""
+    """Number of games to learn from: so many that few are played twice, and a policy cannot know them by heart."""
     test_tasks: int = 100
     """Number of held-out games, from the test split."""
     test_episodes: int = 4
@@ -62,7 +62,7 @@ class Config:
     random_episodes: int = 600
     """Number of transcripts of random play from which the policy learns the language of the games."""
     demos: int = 30
-    """Number of games that the oracle demonstrates; reinforcement learning plays all training games."""
+    """Number of games that the oracle demonstrates; reinforcement learning draws from all training games."""
     sft_epochs: float = 12.0
     """Number of passes over the demonstrations."""
     rl_iterations: int = 40

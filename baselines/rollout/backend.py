@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -66,7 +66,14 @@ class Generator(Protocol):
 
 @runtime_checkable
 class ContinuousGenerator(Generator, Protocol):
-    """A back end whose actions end one by one: the next prompts join those that are still being completed."""
+    """A back end whose actions end one by one: the next prompts join those that are still being completed.
+
+    Attributes:
+        speaking: slots whose conversations are being completed.
+    """
+
+    @property
+    def speaking(self) -> Collection[int]: ...
 
     def submit(self, prompts: Sequence[Prompt]) -> None:
         """Begin to complete the conversations of some slots, of which none is being completed."""

@@ -220,7 +220,6 @@ class Collector:
         self._stream: ContinuousGenerator | None = None
         if patience < math.inf and isinstance(generator, ContinuousGenerator):
             self._stream = generator
-        self._speaking = 0  # Number of slots whose actions the stream has not ended.
 
     def collect(
         self, requests: Iterable[EpisodeRequest], progress: Callable[[Trajectory], None] | None = None
@@ -244,11 +243,9 @@ class Collector:
                 for slot, completion in self._speak(run, self._gather(run)):
                     slot.completion = completion
                     self._send(slot, self._chat.text(list(completion.ids)))
-        except BaseException:
+        finally:  # After an error or Ctrl-C, some slots still speak.
             if self._stream is not None:
                 self._stream.abandon()
-                self._speaking = 0
-            raise
         return Collection(
             [run.done[position] for position in sorted(run.done)],
             [BrokenEpisode(everything[position], run.broken[position]) for position in sorted(run.broken)],
@@ -266,9 +263,7 @@ class Collector:
         if self._stream is None:
             return list(zip(ready, self.generator.generate(prompts) if prompts else [], strict=True))
         self._stream.submit(prompts)
-        self._speaking += len(prompts)
-        ended = self._stream.advance() if self._speaking else []
-        self._speaking -= len(ended)
+        ended = self._stream.advance() if self._stream.speaking else []
         return [(self._slots[number], completion) for number, completion in ended]
 
     def _gather(self, run: _Run) -> list[_Slot]:
@@ -281,7 +276,7 @@ class Collector:
         deadline = math.inf
         if self._stream is not None:
             on_time = [asked for number, asked in self._asked.items() if not self._with[number].world.late]
-            deadline = -math.inf if self._speaking else min(on_time, default=math.inf) + self._patience
+            deadline = -math.inf if self._stream.speaking else min(on_time, default=math.inf) + self._patience
         ready: dict[int, _Slot] = {}
         while answers := self._answers(run, deadline):
             for number in sorted(answers):

@@ -231,10 +231,14 @@ class VLLMGenerator:
             self.submit(prompts)
             while self._speaking:
                 completions.update(self.advance())
-        except BaseException:
+        finally:  # After an error or Ctrl-C, some are left.
             self.abandon()
-            raise
         return [completions[prompt.slot] for prompt in prompts]
+
+    @property
+    def speaking(self) -> list[int]:
+        """See `ContinuousGenerator`."""
+        return list(self._speaking.values())
 
     def submit(self, prompts: Sequence[Prompt]) -> None:
         """See `ContinuousGenerator`."""

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from accelerate.utils import gather_object
 
+from baselines.training.run_log import said_by
 from baselines.training.signals import TerminatedError, heard_signals
 from textagent_gym.errors import TextAgentError
 
@@ -98,7 +99,7 @@ class JointStop:
         """
         if not self._several:
             return
-        fault = "" if failure is None or self._noted else f"process {self._process}: {_words(failure)}"
+        fault = "" if failure is None or self._noted else f"process {self._process}: {said_by(failure)}"
         try:
             answers: list[tuple[int, str]] = gather_object([(self._noted, fault)])
         except RuntimeError as gone:  # Another process has ended, and its launcher ends this one.
@@ -132,7 +133,3 @@ class JointStop:
 
 def _error_of(number: int) -> KeyboardInterrupt:
     return TerminatedError("SIGTERM") if number == signal.SIGTERM else KeyboardInterrupt()
-
-
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(": ")

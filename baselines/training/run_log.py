@@ -106,8 +106,16 @@ def start_event(iteration: int, processes: int, device: str) -> dict[str, Any]:
 
 def stop_event(iteration: int, error: BaseException | None) -> dict[str, Any]:
     """How a run ended: with all its iterations, or with an error."""
-    cause = None if error is None else f"{type(error).__name__}: {error}".rstrip(": ")
-    return {"event": "stop", "time": _now(), "iteration": iteration, "cause": cause}
+    return {"event": "stop", "time": _now(), "iteration": iteration, "cause": None if error is None else said_by(error)}
+
+
+def said_by(error: BaseException) -> str:
+    """What kind of error it is, and what it says.
+
+    >>> said_by(KeyError("x")), said_by(KeyboardInterrupt())
+    ("KeyError: 'x'", 'KeyboardInterrupt')
+    """
+    return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
 def broken_lines(iteration: int, breaks: Sequence[BrokenEpisode]) -> list[dict[str, Any]]:

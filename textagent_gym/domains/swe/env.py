@@ -316,13 +316,13 @@ class SWEEnv(TextEnv[Task], Generic[RepairWorldT]):
             calls = [*calls, Call("submit")]
         return tuple(render(call, self.action_format) for call in calls)
 
-    def _replacement(self, hunk: Hunk, text: str) -> list[Call]:
-        """Put the right lines of a hunk into a file with this text."""
+    def _replacement(self, hunk: Hunk) -> list[Call]:
+        """Put the right lines of a hunk into its file, where the wrong ones occur once."""
         if self.action_format == "bash":
             return [Call("shell", {"command": repair_script(hunk.path, hunk.wrong, hunk.right)})]
         if self.action_format == "functions":
             return [Call("replace", {"path": hunk.path, "old": hunk.wrong, "new": hunk.right})]
-        first = text[: text.index(hunk.wrong)].count("\n") + 1
+        first = hunk.line
         lines = {"first": first, "last": first + hunk.wrong.count("\n") - 1, "text": hunk.right}
         return [Call("open", {"path": hunk.path, "line": max(1, first - 10)}), Call("edit_lines", lines)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, takewhile
 
 from textagent_gym.domains.swe.tasks import Hunk
 
@@ -19,7 +19,7 @@ class _Place:
     right: list[str]
 
 
-def replacements(path: str, now: str, right: str, task: str | None = None, hunks: Sequence[Hunk] = ()) -> list[Hunk]:
+def replacements(path: str, now: str, right: str, task: str = "", hunks: Sequence[Hunk] = ()) -> list[Hunk]:
     """Replacements that make a text the right one, to be made one after the other.
 
     Args:
@@ -42,11 +42,11 @@ def replacements(path: str, now: str, right: str, task: str | None = None, hunks
     return steps
 
 
-def _left(now: str, task: str | None, hunks: Sequence[Hunk]) -> list[_Place] | None:
+def _left(now: str, task: str, hunks: Sequence[Hunk]) -> list[_Place] | None:
     """The hunks that are left to be repaired; `None` where the text has changed otherwise."""
-    for count in range(len(hunks), 0, -1) if task is not None else ():
+    for count in range(len(hunks), 0, -1):
         for left in combinations(hunks, count):
-            lines, places, shift = _lines(task or ""), [], 0
+            lines, places, shift = _lines(task), [], 0
             for hunk in hunks:
                 wrong, right = _lines(hunk.wrong), _lines(hunk.right)
                 place = _Place(hunk.line - 1 + shift, hunk.line - 1 + shift + len(wrong), right)
@@ -69,12 +69,7 @@ def _difference(now: list[str], right: list[str]) -> _Place:
 
 def _equal(pairs: Iterable[tuple[str, str]]) -> int:
     """Number of pairs at the beginning that are equal."""
-    count = 0
-    for one, other in pairs:
-        if one != other:
-            break
-        count += 1
-    return count
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _alone(path: str, lines: list[str], place: _Place) -> Hunk:

@@ -133,11 +133,8 @@ class SWERepairEnv(SWEEnv[MutantWorld]):
         if now == right or right is None:  # New files do no harm.
             return []
         if now:
-            calls: list[Call] = []
-            for hunk in replacements(path, now, right, task, hunks):
-                calls += self._replacement(hunk, now)
-                now = now.replace(hunk.wrong, hunk.right)
-            return calls
+            steps = replacements(path, now, right, task or "", hunks)
+            return [call for hunk in steps for call in self._replacement(hunk)]
         if self.action_format == "bash":
             return [Call("shell", {"command": writing_script(path, right)})]
         return [Call("create", {"path": path, "content": right})]

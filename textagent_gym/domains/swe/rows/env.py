@@ -152,7 +152,7 @@ class SWEInstancesEnv(SWEEnv[InstanceWorld]):
             return [Call("shell", {"command": writing_script(path, text)})]
         if old:
             [hunk] = replacements(path, old, text)
-            return self._replacement(hunk, old)
+            return self._replacement(hunk)
         return [Call("create", {"path": path, "content": text})] if self.has_tool("create") else None
 
     def _repaired(self, changes: Changes) -> tuple[Changes, Changes]:
