@@ -23,6 +23,7 @@ from textagent_gym.leaderboard import build
 from textagent_gym.terminal import visible
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs: pip install playwright")
+playwright.expect.set_options(timeout=LONGEST_WAIT)
 
 CHROMIUM = os.environ.get("TEXTAGENT_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = [
@@ -102,26 +103,29 @@ def test_filters_hide_rows_and_say_how_many_are_left(page: Any, site: Path) -> N
 
 
 def test_the_viewer_steps_by_clicks_and_keys_and_its_address_names_the_turn(page: Any, site: Path) -> None:
+    """A browser tells the page of a changed address in its own time: everything here waits for what is expected."""
     page.goto(episode(site, "admissible-random"))
-    position = page.locator("#position")
+    position = playwright.expect(page.locator("#position"))
+    where = playwright.expect(page)
     total = page.locator("#turns li").count() - 1
-    assert position.inner_text() == f"turn 1 of {total}"
+    position.to_have_text(f"turn 1 of {total}")
     assert page.get_by_role("button", name="Previous turn").is_disabled()
     page.get_by_role("button", name="Next turn").click()
     page.keyboard.press("ArrowRight")
-    assert position.inner_text() == f"turn 3 of {total}"
-    assert page.url.endswith("#turn=3")
+    position.to_have_text(f"turn 3 of {total}")
+    where.to_have_url(re.compile("#turn=3$"))
     page.keyboard.press("ArrowLeft")
-    assert page.url.endswith("#turn=2")
+    where.to_have_url(re.compile("#turn=2$"))
     page.keyboard.press("End")
-    assert position.inner_text() == f"end, after {total}"
+    position.to_have_text(f"end, after {total}")
     page.keyboard.press("Home")
-    assert position.inner_text() == f"turn 1 of {total}"
+    position.to_have_text(f"turn 1 of {total}")
     page.locator("#turns a").nth(4).click()
-    assert page.url.endswith("#turn=5")
+    where.to_have_url(re.compile("#turn=5$"))
+    position.to_have_text(f"turn 5 of {total}")
     page.get_by_label("Turn", exact=True).focus()
     page.keyboard.press("ArrowRight")
-    assert position.inner_text() == f"turn 6 of {total}"
+    position.to_have_text(f"turn 6 of {total}")
 
 
 @pytest.mark.parametrize("width", [360, 1280])
@@ -135,18 +139,15 @@ def test_the_list_of_turns_shows_the_turn_that_is_open(page: Any, site: Path, wi
     }"""
     for key in ("End", "Home", *["ArrowRight"] * (page.locator("#turns li").count() - 1)):
         page.keyboard.press(key)
-        page.wait_for_function(inside, timeout=5_000)
+        page.wait_for_function(inside)
 
 
-def test_a_deep_link_opens_its_turn_and_a_wrong_one_the_nearest(page: Any, site: Path) -> None:
-    page.goto(episode(site, "admissible-random", 0, "#turn=3"))
-    assert page.locator("#position").inner_text().startswith("turn 3 of")
-    page.goto("about:blank")
-    page.goto(episode(site, "admissible-random", 0, "#turn=999"))
-    assert page.locator("#position").inner_text().startswith("end")
-    page.goto("about:blank")
-    page.goto(episode(site, "admissible-random", 0, "#turn=<script>"))
-    assert page.locator("#position").inner_text().startswith("turn 1 of")
+@pytest.mark.parametrize(
+    ("turn", "shown"), [("3", r"turn 3 of \d+"), ("999", r"end, after \d+"), ("<script>", r"turn 1 of \d+")]
+)
+def test_a_deep_link_opens_its_turn_and_a_wrong_one_the_nearest(page: Any, site: Path, turn: str, shown: str) -> None:
+    page.goto(episode(site, "admissible-random", 0, f"#turn={turn}"))
+    playwright.expect(page.locator("#position")).to_have_text(re.compile(f"^{shown}$"))
 
 
 def test_the_viewer_shows_what_was_read_answered_and_possible(page: Any, site: Path) -> None:
@@ -159,7 +160,7 @@ def test_the_viewer_shows_what_was_read_answered_and_possible(page: Any, site: P
     assert both.inner_text() == page.locator(".answer").inner_text()
     page.keyboard.press("n")
     page.wait_for_url(f"**/{PART}/1")
-    assert page.locator("#later").is_visible()
+    playwright.expect(page.locator("#later")).to_be_visible()
 
 
 @pytest.mark.parametrize("wrong", ["", "nothing", "../../../etc/passwd", f"x/{PART}/0", "a/../b/0"])
