@@ -27,6 +27,7 @@ from textagent_gym.domains.textworld.inform import (
     Outline,
     Page,
     World,
+    begin,
     beginning,
     carry_out,
     end_turn,
@@ -160,8 +161,9 @@ def opening(game: StoredGame) -> tuple[str, Situation]:
     page.put("\n")
     look_around(world, memory, page)
     page.prompt()
+    shown = begin(world)
     situation = Situation(world.places + memory.values, game.logic.initial, ())
-    return page.text + status(game.fiction, situation, world.score), situation
+    return page.text + status(game.fiction, situation, shown), situation
 
 
 def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer, Grounds]:

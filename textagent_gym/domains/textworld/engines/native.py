@@ -18,11 +18,12 @@ _AGAIN = re.compile(rf'({"|".join(AGAIN)})(?![^ .,"])')  # As the first word of 
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """A saved moment: the situation, the number of the turn, and the line that "again" repeats."""
+    """A saved moment: the situation, the number of the turn, the line that "again" repeats, and the last edge."""
 
     situation: Situation
     turn: int
     typed: str
+    edge: str
 
 
 class Native(Engine):
@@ -34,13 +35,14 @@ class Native(Engine):
         self._situation: Situation
         self._turn = 1
         self._typed = ""
+        self._edge = ""  # The edge of the screen, which stays as it was before the turn with which the game has ended.
 
     def start(self, game: StoredGame) -> str:
         """See `Engine`."""
         if game.fiction is None or game.logic is None:
             raise GenerationError(f"{game.story} has no .json file that describes it; play it with engine='reference'")
         text, self._situation = opening(game)
-        self._game, self._fiction, self._turn, self._typed = game, game.fiction, 1, ""
+        self._game, self._fiction, self._turn, self._typed, self._edge = game, game.fiction, 1, "", ""
         return f"{text}{self._turn}"
 
     def step(self, command: str, *, plain: bool = False) -> Reply:
@@ -52,15 +54,15 @@ class Native(Engine):
         self._situation, self._turn = after, turn + answer.turns
         if answer.typed:
             self._typed = answer.typed
+        if answer.ending:
+            self._edge = f"{status(self._fiction, after, before.places[SCORE])}{turn}"
         if plain:
             text = told(self._fiction, answer.plain, after)
-        elif answer.ending:  # The edge of the screen stays as it was.
-            words = last_words(self._fiction, answer.ending, after.places[SCORE], self._turn)
-            edge = status(self._fiction, after, before.places[SCORE])
-            text = f"{told(self._fiction, answer.printed, after)}{words}{edge}{turn}"
         else:
-            edge = status(self._fiction, after, after.places[SCORE])
-            text = f"{told(self._fiction, answer.printed, after)}{edge}{self._turn}"
+            score = after.places[SCORE]
+            words = last_words(self._fiction, answer.ending, score, self._turn) if answer.ending else ""
+            edge = self._edge or f"{status(self._fiction, after, score)}{self._turn}"
+            text = f"{told(self._fiction, answer.printed, after)}{words}{edge}"
         return Reply(text, answer.actions, answer.ending == "won", answer.ending == "lost")
 
     @property
@@ -75,12 +77,12 @@ class Native(Engine):
 
     def snapshot(self) -> object:
         """See `Engine`."""
-        return _Snapshot(self._situation, self._turn, self._typed)
+        return _Snapshot(self._situation, self._turn, self._typed, self._edge)
 
     def restore(self, moment: object) -> None:
         """See `Engine`."""
         assert isinstance(moment, _Snapshot)
-        self._situation, self._turn, self._typed = moment.situation, moment.turn, moment.typed
+        self._situation, self._turn, self._typed, self._edge = moment.situation, moment.turn, moment.typed, moment.edge
 
     def close(self) -> None:
         """See `Engine`; there is nothing to give back."""

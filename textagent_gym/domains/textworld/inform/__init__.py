@@ -10,7 +10,7 @@
 Nothing here knows of engines, stored games or TextWorld's package.
 """
 
-from textagent_gym.domains.textworld.inform.endings import FINAL_ANSWER, end_turn, last_words
+from textagent_gym.domains.textworld.inform.endings import FINAL_ANSWER, begin, end_turn, last_words
 from textagent_gym.domains.textworld.inform.fiction import PLAYER, Fiction
 from textagent_gym.domains.textworld.inform.naming import listed_closely
 from textagent_gym.domains.textworld.inform.page import Page
@@ -31,6 +31,7 @@ __all__ = [
     "Outline",
     "Page",
     "World",
+    "begin",
     "beginning",
     "carry_out",
     "end_turn",

@@ -20,6 +20,19 @@ nineteen twenty
 """
 
 
+def begin(world: World) -> int:
+    """Complete the quests that are fulfilled from the beginning; nothing is said of them.
+
+    TextWorld sends requests of its own before anybody has typed a command, and throws away what the game answers.
+
+    Returns:
+        the points that were shown before.
+    """
+    shown = world.score
+    _follow_quests(world)
+    return shown
+
+
 def end_turn(world: World, page: Page) -> bool:
     """Follow the quests and tell of points, as the compiled game does at the end of every turn.
 

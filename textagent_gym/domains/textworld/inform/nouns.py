@@ -34,15 +34,18 @@ class NounPhrases:
     def __init__(self, reading: Reading, questions: Questions) -> None:
         self._reading = reading
         self._questions = questions
+        self._start = 0  # Where the noun begins that is read.
+        self._wanted = 0  # Number of things that were meant, before the number was read as a part of a name.
 
     def read(self, kind: str) -> int | None:
         """What a noun phrase or a list of them means: an entity, 0 for several; `None` if it does not fit."""
         reading = self._reading
         reading.silent = False
         several, adding, single = False, True, 0
+        self._wanted, again = 0, False
         while True:
             before = len(reading.several)
-            meant = self._read_noun(kind)
+            meant = self._read_noun(kind, again=again)
             if meant is None:
                 return None
             if meant == SEVERAL and several:
@@ -56,35 +59,49 @@ class NounPhrases:
             else:
                 single = meant
             reading.at = reading.match_from + reading.match_length
-            if reading.peek() not in CONNECTIVES:
-                break
-            word = reading.next()
-            if kind not in MULTIPLE:
-                if reading.saw_list:
-                    break
+            connective = reading.next() if reading.peek() in CONNECTIVES else None
+            again = False
+            if connective is not None and kind in MULTIPLE:
+                adding = not adding if connective in EXCEPTIONS else adding
+                if not several:
+                    reading.several, several = [single], True
+                reading.silent, reading.inferred_from = True, None
+                continue
+            if connective is not None and not reading.saw_list:
                 reading.problem = Problem.SEVERAL
+            elif several or not self._has_too_few(kind):
+                break
+            if not self._fails_as_plural():
                 return None
-            adding = not adding if word in EXCEPTIONS else adding
-            if not several:
-                reading.several, several = [single], True
-            reading.silent, reading.inferred_from = True, None
-        return self._conclude(kind, single, several)
-
-    def _conclude(self, kind: str, single: int, several: bool) -> int | None:
-        """What a list of nouns means once its end is reached."""
-        reading = self._reading
+            again = True
         if several:
             reading.several_as = kind
             return SEVERAL_THINGS
-        described = reading.described
-        if described.indefinite and described.plural:
-            if kind in ("multiexcept", "multiinside"):
-                reading.several_as = kind
-            if 1 < described.wanted < ALL_WANTED:
-                reading.counted = 1
-                reading.problem = Problem.TOO_FEW if reading.saw_list else Problem.SEVERAL
-                return None
         return single
+
+    def _has_too_few(self, kind: str) -> bool:
+        """Whether a single thing was found where a number of them was asked for."""
+        reading, described = self._reading, self._reading.described
+        if not (described.indefinite and described.plural):
+            return False
+        if kind in ("multiexcept", "multiinside"):
+            reading.several_as = kind
+        if not 1 < described.wanted < ALL_WANTED:
+            return False
+        reading.counted, reading.problem = 1, Problem.TOO_FEW
+        return True
+
+    def _fails_as_plural(self) -> bool:
+        """Whether a noun that does not fit is read again, with its number as a part of a name; it is next then."""
+        reading = self._reading
+        described = reading.described
+        if reading.allows_plurals and described.guessed:
+            self._wanted = described.wanted
+            reading.allows_plurals, reading.at = False, self._start
+            return True
+        if (described.wanted > 0 or self._wanted > 0) and not reading.saw_list:
+            reading.problem = Problem.SEVERAL
+        return False
 
     def _combine(self, thing: int, adding: bool) -> None:
         several = self._reading.several
@@ -93,14 +110,18 @@ class NounPhrases:
         elif not adding and thing in several:
             several.remove(thing)
 
-    def _read_noun(self, kind: str) -> int | None:
-        """What one name means: an entity or `SEVERAL`; `None` if nothing fits."""
+    def _read_noun(self, kind: str, *, again: bool) -> int | None:
+        """What one name means: an entity or `SEVERAL`; `None` if nothing fits.
+
+        Args:
+            kind: kind of the noun phrase.
+            again: whether it is read once more, because it does not fit as a plural.
+        """
         reading = self._reading
-        if not self._knows_pronoun():
-            return None
-        start = reading.at
-        reading.allows_plurals = True
-        wanted = 0
+        if not again:
+            if not self._knows_pronoun():
+                return None
+            self._start, reading.allows_plurals = reading.at, True
         read_description(reading)
         while True:
             meant = self._find_noun(kind)
@@ -109,18 +130,12 @@ class NounPhrases:
             if reading.described.ambiguous:
                 # A word before the name may be part of it.
                 reading.described = Description()
-                reading.at = start
+                reading.at = self._start
                 continue
             self._note_problem(kind)
-            if not (reading.allows_plurals and reading.described.guessed):
-                break
-            # So may a number.
-            wanted = reading.described.wanted
-            reading.allows_plurals, reading.at = False, start
+            if not self._fails_as_plural():
+                return None
             read_description(reading)
-        if (reading.described.wanted > 0 or wanted > 0) and not reading.saw_list:
-            reading.problem = Problem.SEVERAL
-        return None
 
     def _knows_pronoun(self) -> bool:
         """Whether the next word is no pronoun, or one that stands for something."""

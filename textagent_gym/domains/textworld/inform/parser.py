@@ -28,6 +28,7 @@ from textagent_gym.domains.textworld.inform.reading import (
     Description,
     Memory,
     Reading,
+    split_words,
 )
 from textagent_gym.domains.textworld.inform.vocabulary import Sentence, Token, grammar
 from textagent_gym.domains.textworld.inform.wording import complaint, said
@@ -45,11 +46,13 @@ class Command:
         action: name of the action.
         nouns: the nouns, as far as there are any: entities, 0 for `several`, 1 for a topic.
         several: the things that are meant by "all" or a list.
+        topic: words that something is said or looked up about.
     """
 
     action: str
     nouns: tuple[int, ...]
     several: tuple[int, ...]
+    topic: tuple[str, ...] = ()
 
 
 class Parser:
@@ -98,7 +101,8 @@ class Parser:
                 self.reply = self._questions.question
                 raise
             except MeaninglessError as error:
-                self.reply = complaint(self._reading, error.problem) + "\n"
+                said_of_it = complaint(self._reading, error.problem)
+                self.reply = f"{said_of_it}\n" if said_of_it else ""
                 return None
             finally:
                 if self._reading.filter is not None:
@@ -205,7 +209,7 @@ class Parser:
     def _begin_sentence(self) -> None:
         reading = self._reading
         reading.inferred_from, reading.count, reading.several, reading.several_as = None, 0, [], ""
-        reading.pattern, reading.problem = [], Problem.STUCK
+        reading.pattern, reading.problem, reading.topic = [], Problem.STUCK, []
 
     def _look_ahead(self, sentence: Sentence) -> bool:
         """Learn from the second noun what the first can be; whether the sentence can fit at all."""
@@ -282,7 +286,7 @@ class Parser:
         if nouns and nouns[0] >= FIRST_DIRECTION:
             reading.notice(nouns[0])
         self._end_command()
-        return Command(sentence.action, tuple(nouns), tuple(reading.several))
+        return Command(sentence.action, tuple(nouns), tuple(reading.several), tuple(reading.topic))
 
     def _contradicts(self, first: int, second: int) -> bool:
         """Whether a single thing is excluded by the other noun, where several were looked for."""
@@ -357,6 +361,7 @@ class Parser:
         reading.at -= 1
         if reading.at == start:
             return False
+        reading.topic = split_words(reading.text)[start - 1 : reading.at - 1]
         if reading.action in _HEARD_TOPICS:
             self._add_input(TOPIC)
             return True

@@ -26,7 +26,6 @@ from textagent_gym.domains.textworld.inform.reading import (
     AGAIN,
     ALL,
     CONNECTIVES,
-    MOST_LETTERS,
     MOST_WORDS,
     NUMBERS,
     THEN,
@@ -120,7 +119,7 @@ def _is_in_reach(world: World, entity: int) -> bool:
 def _meaning(fiction: Fiction, line: str) -> _Meaning | None:
     """What a line means in a game, as far as that can be told without a situation."""
     words = dictionary_words(line)
-    if len(line) > MOST_LETTERS or len(words) > MOST_WORDS:
+    if len(words) > MOST_WORDS:
         return None
     alone, with_noun, with_two = _forms(fiction.cooking)
     if line in alone:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textagent_gym.domains.textworld.inform.choices import SEVERAL
 from textagent_gym.domains.textworld.inform.fiction import FIRST_DIRECTION
 from textagent_gym.domains.textworld.inform.naming import definite
-from textagent_gym.domains.textworld.inform.reading import ALL, MOST_LETTERS, Reading, split_words
+from textagent_gym.domains.textworld.inform.reading import ALL, MOST_WORDS, Reading, split_words
 from textagent_gym.domains.textworld.inform.vocabulary import MULTIPLE, PROGRAM_VERBS, dictionary_form
 from textagent_gym.domains.textworld.inform.wording import so_far
 
@@ -45,7 +45,7 @@ class Questions:
         if not self._lines:
             raise UnansweredError
         self.question = ""
-        return self._lines.pop(0)[:MOST_LETTERS]
+        return self._lines.pop(0)
 
     def ask_which(self, kind: str) -> int:
         """Ask which of several things is meant, and read the line again with the answer, or add all of them."""
@@ -88,6 +88,6 @@ class Questions:
 
     def _is_command(self, answer: str) -> bool:
         """Whether an answer is a command of its own: it begins with a verb, or speaks to somebody."""
-        words = split_words(answer)
+        words = split_words(answer)[:MOST_WORDS]
         verb = dictionary_form(words[0])
         return "," in words or verb in self._reading.grammar.sentences or verb in PROGRAM_VERBS

@@ -15,8 +15,8 @@ from textagent_gym.domains.textworld.inform.problems import Problem
 from textagent_gym.domains.textworld.inform.vocabulary import Grammar, Sentence, Token, dictionary_form
 from textagent_gym.domains.textworld.inform.world import World
 
-MOST_LETTERS = 120  # Of a line; the compiled game's buffer has no more.
-MOST_WORDS = 15  # Of a line, for the same reason.
+MOST_WORDS = 15  # Of a line; the compiled game's buffer has no more.
+_MOST_LETTERS = 120  # Of a line into which an answer has been put. A longer one is read as it was typed.
 
 ALL = frozenset(("all", "each", "every", "everythin", "both"))
 """Words for everything that is there."""
@@ -186,6 +186,7 @@ class Reading:
         count: number of them that belong to this sentence.
         several: things that are meant where one noun means several.
         several_as: kind of the noun phrase that means several.
+        topic: words that something is said or looked up about.
         second: second noun, if it could be told before the first was read; else `UNSET`.
         inferred_from: first part that was taken for granted, or `None`.
         silent: whether what is taken for granted is not told.
@@ -227,6 +228,7 @@ class Reading:
     count: int = 0
     several: list[int] = field(default_factory=list)
     several_as: str = ""
+    topic: list[str] = field(default_factory=list)
     second: int = UNSET
     inferred_from: int | None = None
     silent: bool = False
@@ -255,7 +257,7 @@ class Reading:
 
     def change(self, text: str) -> None:
         """Read the line again from its beginning, with other words."""
-        self.text = text[:MOST_LETTERS]
+        self.text = text
         words = dictionary_words(self.text)
         self.words = words[:MOST_WORDS]
         self.heard = self.text if len(words) <= MOST_WORDS else " ".join(split_words(self.text)[:MOST_WORDS])
@@ -266,7 +268,7 @@ class Reading:
     def insert(self, text: str, position: int) -> None:
         """Put words before a word of the line."""
         at = self._start(position)
-        self.change(f"{self.text[:at]}{text} {self.text[at:]}")
+        self.change(f"{self.text[:at]}{text} {self.text[at:]}"[:_MOST_LETTERS])
 
     def after(self, position: int) -> str:
         """The line from a word on."""

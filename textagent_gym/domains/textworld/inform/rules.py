@@ -41,7 +41,8 @@ def carry_out(
     turn = Turn(world, memory, page, RULES, text, outline=outline)
     if 0 not in command.nouns:
         turn.try_action(command.action, *command.nouns)
-        return turn.events
+        # In the trace, parentheses mark an action that runs inside another one. The words of a topic may have some too.
+        return [] if any("(" in word or ")" in word for word in command.topic) else turn.events
     if not command.several:
         page.say("Nothing to do!")
         return turn.events

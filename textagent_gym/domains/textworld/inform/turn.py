@@ -173,13 +173,13 @@ class Turn:
             self.page.run_on()
             if announced != PLAYER:
                 self.memory.it = announced
-        before = self._rules.get(f"before {action}")
-        if before is not None and not before(self, noun, second):
-            return False
         if (FIRST_DIRECTION <= noun < PLAYER and action in TOUCHED) or (
             FIRST_DIRECTION <= second < PLAYER and action in SECOND_TOUCHED
         ):
             return self.refuse("You must name something more substantial.")
+        before = self._rules.get(f"before {action}")
+        if before is not None and not before(self, noun, second):
+            return False
         for entity, carried in ((noun, CARRIED), (second, SECOND_CARRIED)):
             if action in carried and entity >= FIRST_DIRECTION and self.world.holder(entity) != PLAYER:
                 return self.demand(entity)

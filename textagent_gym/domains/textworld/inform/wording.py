@@ -52,9 +52,12 @@ def complaint(reading: Reading, problem: Problem) -> str:
         return f"You can't see '{pronoun}' ({noun}) at the moment."
     if problem in (Problem.GONE, Problem.VAGUE):
         return f"I'm not sure what '{pronoun}' refers to."
-    if problem == Problem.NOTHING and reading.nothing_to == "removing" and reading.inputs[1] >= FIRST_DIRECTION:
-        reading.memory.blamed = reading.inputs[1]
-        return _nothing_in(reading.world, reading.inputs[1])
+    if problem == Problem.NOTHING and reading.nothing_to == "removing":
+        holder = reading.inputs[1]
+        if holder < FIRST_DIRECTION:  # Several things: Inform finds no words.
+            return ""
+        reading.memory.blamed = holder
+        return _nothing_in(reading.world, holder)
     if problem == Problem.DEAF:
         return f"You can't talk to {definite(reading.world, reading.memory.blamed, '')}."
     if problem == Problem.TOO_FEW:
