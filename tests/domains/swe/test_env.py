@@ -16,7 +16,7 @@ from textagent_gym.agents import make_agent
 from textagent_gym.calls import ActionError, Call
 from textagent_gym.domains.swe.env import SWEEnv
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
-from textagent_gym.domains.swe.tasks import RepairComplexity
+from textagent_gym.domains.swe.tasks import Hunk, RepairComplexity
 from textagent_gym.domains.swe.tools import TOOLS, parse, render
 from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError, TextAgentError, UnknownTaskError
 from textagent_gym.evaluation.episode import base_of
@@ -243,6 +243,26 @@ def test_the_editor(make) -> None:
     assert say("cat a.txt") == "hello"
     assert say("find_file sizes").splitlines() == ["measures/sizes.py", "tests/test_sizes.py"]
     assert "lines match" in say('search_dir "def format" measures')
+
+
+def test_the_editor_counts_lines_by_line_feeds_alone_and_the_last_may_have_none(make) -> None:
+    """As `_replacement` counts; a form feed, for one, ends a line for `str.splitlines` only."""
+    env = make(tools="all", action_format="editor")
+    env.reset(options={"task_index": 0})
+
+    def say(text: str) -> str:
+        return str(env.step(text)[0])
+
+    say("printf 'one\\ftwo\\nthree\\n\\nfour\\r\\nfive' > a.txt")
+    shown = say("open a.txt 1")
+    assert shown.startswith("[a.txt, lines 1 to 5 of 5]")
+    assert shown.endswith("\n     4\tfour\n     5\tfive")
+    assert say('search_dir "five" .') == "a.txt:5: five\n1 lines match."
+    for action in (
+        render(call, "editor") for call in env.unwrapped._replacement(Hunk("a.txt", "four\r\nfive", "4\n5", 4))
+    ):
+        say(action)
+    assert say("cat a.txt").split("\n")[-3:] == ["", "4", "5"]
 
 
 def test_actions_are_read_back_as_they_were_written() -> None:

@@ -81,6 +81,24 @@ LINES = (
     ("take directions from all xyzzy", "look", "take direction from all of them", "look", "take me from the other one"),
     # A direction leaves behind that only directions are meant.
     ("go west", "insert all but me into me", "go west", "look", "insert all but me into me", "insert all into me"),
+    # A number that may be part of a name, after other words that stand before one.
+    (
+        "eat my 3 me",
+        "give this two me to me",
+        "push all 3 me and me",
+        "eat other 3",
+        "put all in this 3 me",
+        "pull 3 me",
+    ),
+    # Lines are read to their end however long they are, but only fifteen words of a command.
+    (
+        "x me. " * 14 + "say every other thing to myself",
+        "say " + "a" * 108 + " to myself",
+        "look under",
+        "x " * 15 + ",",
+    ),
+    # What the trace of the compiled game is not seen to tell.
+    ("ask me about )", "say (hm) to me", "tell me about (x)", "ask me about x. take (me", "say hm to me then (look"),
     # Answers that are commands.
     ("ask", "again, north", "me", "me, put", "everyone, look", "me, take", "me, look", "take", "g, look"),
 )
@@ -95,6 +113,67 @@ def test_lines_are_read_as_in_the_compiled_game(games: OpenGame, spec: Spec, lin
         compiled, native = (engine.step(playable(line)) for engine in engines)
         assert compiled == native
         assert engines[0].state == engines[1].state
+
+
+COOKING_LINES = (
+    ("chop me with north", "dice north with me", "slice fridge with north", "cook me with north", "cook north with me"),
+    ("take all from all my", "get each from every my", "take all from my", "take all from all"),
+)
+
+
+@pytest.mark.parametrize("lines", COOKING_LINES, ids=lambda lines: lines[0])
+def test_lines_of_cooking_games_are_read_as_in_the_compiled_game(games: OpenGame, lines: tuple[str, ...]) -> None:
+    spec = next(spec for spec in KINDS if spec.kind == "cooking")
+    for line in lines:
+        engines = (ZMachine(), Native())
+        assert engines[0].start(games(spec)) == engines[1].start(games(spec))
+        compiled, native = (engine.step(line) for engine in engines)
+        assert compiled == native
+
+
+def test_the_edge_of_the_screen_stays_as_it_was_before_the_end(games: OpenGame) -> None:
+    game = games(make_spec("coin_collector", level=2))
+    engines = (ZMachine(), Native())
+    assert engines[0].start(game) == engines[1].start(game)
+    assert game.planner is not None
+    plan = game.planner.plan(game.logic.initial)
+    assert plan is not None
+    for line in plan.commands:
+        compiled, native = (engine.step(line) for engine in engines)
+        assert compiled == native
+    assert native.won
+    for line in ("look", "take coin"):
+        ended = engines[1].snapshot()
+        compiled, native = (engine.step(line) for engine in engines)
+        assert compiled == native
+        engines[1].restore(ended)
+        assert engines[1].step(line) == compiled
+
+
+def test_a_quest_that_is_fulfilled_from_the_beginning_is_never_told_of(tmp_path: Path) -> None:
+    """A side quest of a game of `tw-make` is to be in the room where it begins."""
+    textworld = pytest.importorskip("textworld")
+    from textworld.generator import GameOptions, Quest
+    from textworld.generator.game import Event
+
+    maker = textworld.GameMaker()
+    hall, shed = maker.new_room("hall"), maker.new_room("shed")
+    maker.set_player(hall)
+    maker.connect(hall.east, shed.west)
+    coin = maker.new(type="o", name="coin")
+    shed.add(coin)
+    here = Event(conditions={maker.new_fact("at", maker._entities["P"], hall)})
+    got = Event(conditions={maker.new_fact("in", coin, maker._entities["I"])})
+    maker.quests = [Quest(win_events=[here], reward=1), Quest(win_events=[got], reward=2)]
+    options = GameOptions()
+    options.path = str(tmp_path / "begun.z8")
+    game = load_file(Path(textworld.generator.compile_game(maker.build(), options)))
+    for lines in (("look", "go east", "take coin", "look"), ("clear that", "look", "take coin")):
+        engines = (ZMachine(), Native())
+        assert engines[0].start(game) == engines[1].start(game)
+        for line in lines:
+            compiled, native = (engine.step(line) for engine in engines)
+            assert compiled == native
 
 
 def test_an_empty_list_has_the_verb_of_the_list_before() -> None:

@@ -15,6 +15,7 @@ from textagent_gym.core import Outcome, TextEnv
 from textagent_gym.domains.swe.grading.grader import Grade
 from textagent_gym.domains.swe.grading.hidden.judge import MOST_GRADINGS
 from textagent_gym.domains.swe.options import SWEKwargs, SWEOptions
+from textagent_gym.domains.swe.replacements import lines_of
 from textagent_gym.domains.swe.source_files import PRODUCT_FOLDERS, READING_ORDER, SourceChanges
 from textagent_gym.domains.swe.tasks import Hunk, RepairTasks, RepairWorldT
 from textagent_gym.domains.swe.toolbox import TOOLBOX
@@ -323,7 +324,7 @@ class SWEEnv(TextEnv[Task], Generic[RepairWorldT]):
         if self.action_format == "functions":
             return [Call("replace", {"path": hunk.path, "old": hunk.wrong, "new": hunk.right})]
         first = hunk.line
-        lines = {"first": first, "last": first + hunk.wrong.count("\n") - 1, "text": hunk.right}
+        lines = {"first": first, "last": first + len(lines_of(hunk.wrong)) - 1, "text": hunk.right}
         return [Call("open", {"path": hunk.path, "line": max(1, first - 10)}), Call("edit_lines", lines)]
 
     def _end_sandboxes(self) -> None:

@@ -34,9 +34,9 @@ def replacements(path: str, now: str, right: str, task: str = "", hunks: Sequenc
     Returns:
         Replacements whose wrong lines occur once in the text that those before have left, and are numbered in it.
     """
-    lines = _lines(now)
+    lines = lines_of(now)
     steps = []
-    for place in reversed(_left(now, task, hunks) or [_difference(lines, _lines(right))]):  # Numbers above stay.
+    for place in reversed(_left(now, task, hunks) or [_difference(lines, lines_of(right))]):  # Numbers above stay.
         steps.append(_alone(path, lines, place))
         lines[place.first : place.last] = place.right
     return steps
@@ -46,9 +46,9 @@ def _left(now: str, task: str, hunks: Sequence[Hunk]) -> list[_Place] | None:
     """The hunks that are left to be repaired; `None` where the text has changed otherwise."""
     for count in range(len(hunks), 0, -1):
         for left in combinations(hunks, count):
-            lines, places, shift = _lines(task), [], 0
+            lines, places, shift = lines_of(task), [], 0
             for hunk in hunks:
-                wrong, right = _lines(hunk.wrong), _lines(hunk.right)
+                wrong, right = lines_of(hunk.wrong), lines_of(hunk.right)
                 place = _Place(hunk.line - 1 + shift, hunk.line - 1 + shift + len(wrong), right)
                 if hunk in left:
                     places.append(place)
@@ -91,10 +91,10 @@ def _occurs_once(part: str, text: str) -> bool:
     return text.find(part) == text.rfind(part) >= 0
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """Lines with their ends; only a line feed ends one.
 
-    >>> _lines("one\\n\\ntwo")
+    >>> lines_of("one\\n\\ntwo")
     ['one\\n', '\\n', 'two']
     """
     return re.findall(r"[^\n]*\n|[^\n]+", text)

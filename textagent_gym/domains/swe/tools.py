@@ -202,8 +202,12 @@ def write(path, text):
             file.write(text)
     except OSError as error:
         fail(f"{path}: {error.strerror}")
+def lines_of(text):
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+def without_ends(text):
+    return [line.rstrip("\r\n") for line in lines_of(text)]
 def show(path, first, last):
-    lines = read(path).splitlines()
+    lines = without_ends(read(path))
     first, last = max(1, first), min(len(lines), last)
     print(f"[{path}, lines {first} to {last} of {len(lines)}]")
     for number in range(first, last + 1):
@@ -233,7 +237,7 @@ elif tool == "replace":
     show(path, line - 3, line + new.count("\n") + 3)
 elif tool == "edit_lines":
     path, first, last, new = given[0], int(given[1]), int(given[2]), given[3]
-    lines = read(path).splitlines(keepends=True)
+    lines = lines_of(read(path))
     if not 1 <= first <= last + 1 <= len(lines) + 1:
         fail(f"{path} has {len(lines)} lines.")
     write(path, "".join(lines[: first - 1]) + new + "".join(lines[last:]))
@@ -249,7 +253,7 @@ elif tool == "search":
     found = 0
     for path in walk(given[1]):
         try:
-            lines = open(path, encoding="utf-8").read().splitlines()
+            lines = without_ends(open(path, encoding="utf-8").read())
         except (OSError, UnicodeDecodeError):
             continue
         for number, line in enumerate(lines, start=1):
