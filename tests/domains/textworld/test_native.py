@@ -97,6 +97,9 @@ LINES = (
         "look under",
         "x " * 15 + ",",
     ),
+    ("look under", "north. " * 12 + "show me to the other me and me", "look"),
+    # What "again" repeats, where a later command of the line has no words.
+    ("x me. , inventory", "again, chop me", "look", "wait. .", "g", "look. , , jump", "g. g"),
     # What the trace of the compiled game is not seen to tell.
     ("ask me about )", "say (hm) to me", "tell me about (x)", "ask me about x. take (me", "say hm to me then (look"),
     # Answers that are commands.

@@ -191,7 +191,7 @@ def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer,
     else:
         while lines:
             heard = understand(world, memory, lines)
-            typed = heard.typed
+            typed = heard.typed or typed
             page.put(heard.note)
             if heard.command is None:
                 lines = lines if heard.asked else ()

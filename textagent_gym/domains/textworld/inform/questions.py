@@ -83,7 +83,7 @@ class Questions:
                 elif part is not None and part >= FIRST_DIRECTION:
                     reading.notice(part)
                     between += ["it"] if part == reading.memory.it else []
-        reading.change(" ".join((reading.text, *between, answer)))
+        reading.append(" ".join((*between, answer)))
         raise RetypedError
 
     def _is_command(self, answer: str) -> bool:

@@ -270,6 +270,11 @@ class Reading:
         at = self._start(position)
         self.change(f"{self.text[:at]}{text} {self.text[at:]}"[:_MOST_LETTERS])
 
+    def append(self, text: str) -> None:
+        """Put words behind the line; what does not fit into Inform's buffer is lost, if the line itself does."""
+        line = f"{self.text} {text}"
+        self.change(line[:_MOST_LETTERS] if len(self.text) < _MOST_LETTERS - 1 else line)
+
     def after(self, position: int) -> str:
         """The line from a word on."""
         return self.text[self._start(position) :]
