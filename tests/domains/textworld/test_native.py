@@ -153,8 +153,9 @@ def test_the_edge_of_the_screen_stays_as_it_was_before_the_end(games: OpenGame) 
         assert engines[1].step(line) == compiled
 
 
-def test_a_quest_that_is_fulfilled_from_the_beginning_is_never_told_of(tmp_path: Path) -> None:
-    """A side quest of a game of `tw-make` is to be in the room where it begins."""
+@pytest.mark.parametrize("side", ["required", "optional", "repeatable", "all there is", "failed"])
+def test_what_is_fulfilled_from_the_beginning_is_as_in_the_compiled_game(tmp_path: Path, side: str) -> None:
+    """A quest is to be in the room where the game begins, which games of `tw-make` have now and then."""
     textworld = pytest.importorskip("textworld")
     from textworld.generator import GameOptions, Quest
     from textworld.generator.game import Event
@@ -167,11 +168,17 @@ def test_a_quest_that_is_fulfilled_from_the_beginning_is_never_told_of(tmp_path:
     shed.add(coin)
     here = Event(conditions={maker.new_fact("at", maker._entities["P"], hall)})
     got = Event(conditions={maker.new_fact("in", coin, maker._entities["I"])})
-    maker.quests = [Quest(win_events=[here], reward=1), Quest(win_events=[got], reward=2)]
+    repeats = side == "repeatable"
+    quests = [Quest(win_events=[here], repeatable=repeats, optional=repeats or side == "optional")]
+    if side == "failed":
+        quests = [Quest(win_events=[got], fail_events=[here])]
+    elif side != "all there is":
+        quests.append(Quest(win_events=[got], reward=2))
+    maker.quests = quests
     options = GameOptions()
     options.path = str(tmp_path / "begun.z8")
     game = load_file(Path(textworld.generator.compile_game(maker.build(), options)))
-    for lines in (("look", "go east", "take coin", "look"), ("clear that", "look", "take coin")):
+    for lines in (("look", "go east", "take coin", "look"), ("clear that", "look", "go east", "take coin")):
         engines = (ZMachine(), Native())
         assert engines[0].start(game) == engines[1].start(game)
         for line in lines:

@@ -161,9 +161,9 @@ def opening(game: StoredGame) -> tuple[str, Situation]:
     page.put("\n")
     look_around(world, memory, page)
     page.prompt()
-    shown = begin(world)
+    begin(world)
     situation = Situation(world.places + memory.values, game.logic.initial, ())
-    return page.text + status(game.fiction, situation, shown), situation
+    return page.text + status(game.fiction, situation, 0), situation
 
 
 def work_out(game: StoredGame, situation: Situation, line: str) -> tuple[Answer, Grounds]:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from textagent_gym.domains.textworld.commands import UNKNOWN_VERB
-from textagent_gym.domains.textworld.engines.answers import SCORE, Situation, opening, status, told
+from textagent_gym.domains.textworld.engines.answers import ENDING, SCORE, Situation, opening, status, told
 from textagent_gym.domains.textworld.engines.engine import Engine, Reply
 from textagent_gym.domains.textworld.engines.turns import play
 from textagent_gym.domains.textworld.inform import AGAIN, Fiction, last_words
@@ -43,6 +43,8 @@ class Native(Engine):
             raise GenerationError(f"{game.story} has no .json file that describes it; play it with engine='reference'")
         text, self._situation = opening(game)
         self._game, self._fiction, self._turn, self._typed, self._edge = game, game.fiction, 1, "", ""
+        if self._situation.places[ENDING]:
+            self._edge = f"{status(game.fiction, self._situation, 0)}{self._turn}"
         return f"{text}{self._turn}"
 
     def step(self, command: str, *, plain: bool = False) -> Reply:

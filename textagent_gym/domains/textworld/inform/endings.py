@@ -13,6 +13,7 @@ FINAL_QUESTION = "Would you like to RESTART, RESTORE a saved game, QUIT or UNDO 
 FINAL_ANSWER = "Please give one of the answers above.\n\n" + FINAL_QUESTION
 """What it says to everything from then on; its questions are no part of a world, see `commands`."""
 
+_REQUESTS = 3  # Of TextWorld's environment, for reports of turns, of points and of actions.
 _CENTRE = 128  # Columns of the screen in whose middle the last words stand.
 _NUMBERS = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
@@ -20,17 +21,14 @@ nineteen twenty
 """
 
 
-def begin(world: World) -> int:
-    """Complete the quests that are fulfilled from the beginning; nothing is said of them.
+def begin(world: World) -> None:
+    """Follow the quests that are fulfilled from the beginning; nothing is said of them.
 
-    TextWorld sends requests of its own before anybody has typed a command, and throws away what the game answers.
-
-    Returns:
-        the points that were shown before.
+    TextWorld's own environment sends requests before anybody has typed a command, and throws away what is answered.
     """
-    shown = world.score
-    _follow_quests(world)
-    return shown
+    for _ in range(_REQUESTS):
+        if not world.ending:
+            _win(world, _follow_quests(world)[0])
 
 
 def end_turn(world: World, page: Page) -> bool:
@@ -50,9 +48,7 @@ def end_turn(world: World, page: Page) -> bool:
     if counts:
         page.report()
         _tell_of_points(points, page)
-        required = world.fiction.required
-        if completed and required and world.completed & required == required:
-            world.ending = "won"
+        _win(world, completed)
     if world.ending and page.said:
         page.divide()
     return counts
@@ -95,6 +91,13 @@ def _follow_quests(world: World) -> tuple[bool, int]:
     if points:
         world.score += points
     return completed, points
+
+
+def _win(world: World, completed: bool) -> None:
+    """End the game where a quest was completed and no required one is left."""
+    required = world.fiction.required
+    if completed and required and world.completed & required == required:
+        world.ending = "won"
 
 
 def _tell_of_points(change: int, page: Page) -> None:
