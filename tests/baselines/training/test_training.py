@@ -57,18 +57,20 @@ def test_learning_every_token_is_a_choice(tiny: Path, demos: Path, tmp_path: Pat
     assert batch["labels"][0].tolist() == row["input_ids"]
 
 
-def test_freed_memory_is_kept_for_the_next_update() -> None:
+@pytest.mark.parametrize("kept", [False, True])
+def test_freed_memory_is_kept_for_the_next_update(kept: bool) -> None:
+    """Tensors of 36 MB, more than glibc ever keeps by itself; the heap may need some rounds to settle."""
     script = (
         "import resource, torch; from baselines.training.allocator import keep_freed_memory\n"
         "def faults():\n"
         "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "    for _ in range(5): torch.ones(4_000_000)\n"
+        "    for _ in range(5): torch.ones(9_000_000)\n"
         "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
-        "before = faults(); assert keep_freed_memory(); faults(); print(before, faults())"
+        f"before = faults(); assert not {kept} or keep_freed_memory(); print(before, min(faults() for _ in range(4)))"
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     before, after = map(int, out.split())
-    assert after < before / 10
+    assert (after < before / 10) == kept
 
 
 def test_sft_learns_and_rl_improves_a_world_it_has_never_heard_of(tiny: Path, demos: Path, tmp_path: Path) -> None:
