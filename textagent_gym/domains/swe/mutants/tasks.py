@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -201,6 +202,11 @@ class _Built:
     hunks: tuple[Hunk, ...]
 
 
+# Threads that want the same task wait for the one that writes it, and `ast.parse` of Python 3.11 can fail where several
+# threads call it ("AST constructor recursion depth mismatch").
+_writing = threading.Lock()
+
+
 def _build(package: Package, recipes: Recipes, together: Recipes, sandbox: str) -> _Built:
     """The task of some recipes, written to disk if need be.
 
@@ -213,10 +219,11 @@ def _build(package: Package, recipes: Recipes, together: Recipes, sandbox: str) 
     repository = _repository(package, sandbox)
     every_task = cache_folder() / "swe" / f"v{packages.VERSION}" / "tasks"
     folder = every_task / f"{repository.root.name}-{repository.platform}" / "+".join(recipe.id for recipe in recipes)
-    if not folder.is_dir():
-        if copies_elsewhere(sandbox, repository, together) and copies_elsewhere(sandbox, repository, recipes):
-            raise UnknownTaskError(f"the repair of {name_of(recipes)} lies in files that are seen in the sandbox")
-        write_task(recipes, repository, folder, sandbox)
+    with _writing:
+        if not folder.is_dir():
+            if copies_elsewhere(sandbox, repository, together) and copies_elsewhere(sandbox, repository, recipes):
+                raise UnknownTaskError(f"the repair of {name_of(recipes)} lies in files that are seen in the sandbox")
+            write_task(recipes, repository, folder, sandbox)
     exam = _read_exam(folder / "exam.json")
     if exam.chance > MOST_CHANCE:
         raise UnknownTaskError(
