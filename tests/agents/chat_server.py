@@ -6,6 +6,8 @@ The first part of the path says how it behaves:
     moody     429, 500, silence, half an answer, no JSON and no choices, in turn; every seventh call is answered
     dead      500, always
     refusing  401, always
+    spent     429, always: nothing is left to spend, in OpenAI's words
+    newer     as good, where a limit of tokens has its newer name, which OpenAI's models that reason ask for
     short     400 after the first answer: the conversation is too long
     said-NUMBER-STATUS  as short, in the words of another server (see `TOO_LONG`)
     small     400 after the first answer, for another reason
@@ -134,6 +136,16 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(500, {"error": {"message": "out of order"}})
         if mood == "refusing":
             return self.reply(401, {"error": {"message": "wrong key"}})
+        if mood == "spent":
+            text = "You exceeded your current quota, please check your plan and billing details."
+            kind = "insufficient_quota"
+            return self.reply(429, {"error": {"message": text, "type": kind, "param": None, "code": kind}})
+        if mood == "newer" and asked.get("max_completion_tokens") != 7:
+            text = (
+                "Unsupported parameter: 'max_tokens' is not supported with this model. "
+                "Use 'max_completion_tokens' instead."
+            )
+            return self.reply(400, {"error": {"message": text, "code": "unsupported_parameter"}})
         if mood == "short" and len(asked["messages"]) > 2:
             text = "This model's maximum context length is 100 tokens."
             return self.reply(400, {"error": {"message": text, "code": "context_length_exceeded"}})

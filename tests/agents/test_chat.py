@@ -187,6 +187,22 @@ def test_a_server_that_never_answers_breaks_episodes_and_loses_none(server: str)
     )
 
 
+def test_what_broke_is_played_again_with_more_patience(server: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    hasty = evaluate(LIGHTS, agents(server, "moody", retries=0), tasks=3, path=path)
+    assert any(episode.broken for episode in hasty.episodes)
+    patient = agents(server, "moody", retries=20, call_seconds=0.9)
+    assert not any(
+        episode.broken for episode in evaluate(LIGHTS, patient, tasks=3, path=path, retry_broken=True).episodes
+    )
+
+
+def test_a_limit_of_tokens_is_told_by_the_name_that_the_model_takes(server: str) -> None:
+    assert all(episode.success for episode in play(server, "newer", max_tokens=7).episodes)
+    with pytest.raises(AgentFailedError, match="max_completion_tokens"):
+        play(server, "newer")
+
+
 @pytest.mark.parametrize("name", NO_ANSWERS)
 def test_what_is_no_answer_is_a_failed_call(server: str, name: str) -> None:
     (episode,) = play(server, f"broken-{name}", tasks=1, retries=0, tools="call" in name).episodes
@@ -223,7 +239,11 @@ def test_a_server_that_refuses_every_call_ends_the_run_and_what_is_done_is_kept(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, Any] = {"tasks": 3, "path": tmp_path / "r.jsonl"}
-    for address, said in ((f"{server}/refusing/v1", "wrong key"), ("http://127.0.0.1:9/v1", "Connection error")):
+    for address, said in (
+        (f"{server}/refusing/v1", "wrong key"),
+        (f"{server}/spent/v1", "exceeded your current quota"),
+        ("http://127.0.0.1:9/v1", "Connection error"),
+    ):
         settings = ChatSettings(base_url=address, retries=1)
         with pytest.raises(
             AgentFailedError, match=said

@@ -168,7 +168,7 @@ def test_compare_prints_the_difference(tmp_path: Path) -> None:
     assert lines[row + 1].split() == bounds.split()
     for which, agent in (("first", "random"), ("second", "oracle")):
         summary = summarize(load(tmp_path / agent).episodes)
-        line = f"{which}: turns {summary.turns}, invalid actions per episode {summary.invalid_share}"
+        line = f"{which}: turns {summary.turns}, share of invalid actions {summary.invalid_share}"
         assert line in " ".join(done.stdout.split())
     refused = call("compare", str(tmp_path / "random"), str(tmp_path / "other"))
     assert refused.returncode == 2

@@ -176,8 +176,10 @@ def test_arguments_that_a_world_does_not_take_are_no_crash(asked: dict[str, Any]
         (wrapped((HISTORY, {"turns": 9}), (HISTORY, {"turns": 9})), "in the same wrapper twice"),
         (wrapped((HINTS, {"separator": "," * 10_001})), "a text of 10001 characters"),
         ({**spec(LIGHTS), "nondeterministic": True}, "says nondeterministic=True"),
+        ({**spec(LIGHTS), "vector_entry_point": "os:system"}, "says vector_entry_point='os:system'"),
+        ({**spec(LIGHTS), "reward_threshold": 0.5}, "says reward_threshold=0.5"),
     ],
-    ids=["width", "attribute", "twice", "long", "nondeterministic"],
+    ids=["width", "attribute", "twice", "long", "nondeterministic", "vector", "threshold"],
 )
 def test_a_file_fills_no_memory_and_leaves_no_check_out(asked: dict[str, Any], said: str) -> None:
     honest = evaluate(LIGHTS, "oracle", tasks=1)

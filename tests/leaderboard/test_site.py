@@ -265,6 +265,18 @@ def test_only_a_site_is_replaced(results: Path, tmp_path: Path) -> None:
     assert (tmp_path / "index.html").exists()
 
 
+def test_a_site_is_not_replaced_by_one_without_results(results: Path, tmp_path: Path) -> None:
+    build(results, tmp_path / "site", episodes=0)
+    before = (tmp_path / "site" / "index.html").read_text()
+    bad = shutil.copytree(results / SUITE.name / "oracle", tmp_path / "bad" / "oracle")
+    (bad / f"{SUITE.parts[0].name}.jsonl").write_text("nothing")
+    with pytest.raises(InvalidOptionError, match="stays as it is"):
+        build(tmp_path / "bad", tmp_path / "site", episodes=0)
+    assert (tmp_path / "site" / "index.html").read_text() == before
+    shown, left_out = build(tmp_path / "bad", tmp_path / "new", episodes=0)
+    assert (shown, len(left_out)) == ([], 1)
+
+
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match="holds no result of a suite"):
         build(tmp_path, tmp_path / "site")

@@ -19,6 +19,7 @@ from textagent_gym.calls.formats import ACT
 from textagent_gym.core import TextEnv
 from textagent_gym.errors import AgentError, InvalidOptionError
 
+_PATIENCE = ("key_variable", "call_seconds", "retries")  # Settings that no answer depends on.
 _SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort")  # Settings that are the protocol's own.
 
 # As the command line shows what is left to the server.
@@ -29,7 +30,11 @@ _Count = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="
 
 @dataclass(frozen=True, kw_only=True)
 class ChatSettings:
-    """How a model is asked. What is `None` is left to the server, and everything is recorded but the key."""
+    """How a model is asked. What is `None` is left to the server.
+
+    Everything is recorded that an answer can depend on, and what it costs: neither the key nor how patiently a server
+    that does not answer is asked again.
+    """
 
     base_url: _Text = None
     """Address of the server, such as http://localhost:8000/v1; by default OpenAI's."""
@@ -121,7 +126,8 @@ class ChatAgents:
         self.name = f"openai:{model}"
         self.settings = settings
         recorded = asdict(replace(settings, base_url=_without_password(settings.base_url)))
-        del recorded["key_variable"]
+        for name in _PATIENCE:
+            del recorded[name]
         self.details: dict[str, Any] = {"model": model, **recorded}
         key = os.environ.get(settings.key_variable) or "none"  # The client insists on one.
         chosen = {name: getattr(settings, name) for name in _SAMPLING}

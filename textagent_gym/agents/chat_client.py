@@ -35,6 +35,7 @@ _LONGEST_PAUSE = 60.0  # Seconds between two calls: limits of rates are per minu
 _LONGEST_REASON = 300  # Characters of a server's message that are kept.
 _MOST_TOKENS = 10**9  # Tokens of a call that a server may count: a thousand times the longest contexts.
 _UNREACHABLE = ("ConnectError", "UnsupportedProtocol", "LocalProtocolError", "ProxyError")  # Of httpx and httpx2.
+_EXHAUSTED = "insufficient_quota"  # OpenAI's word, with status 429, for an account that has nothing left to spend.
 _GREETING = [{"role": "user", "content": "Hello."}]
 
 
@@ -142,6 +143,7 @@ class ChatClient:
         self._key = key
         self._sampling = sampling
         self._call_seconds = call_seconds
+        self._takes_completion_tokens = False
         self._closed = threading.Event()
         self._running: set[Future[bytes]] = set()
         self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, timeout=call_seconds, max_retries=0)
@@ -197,9 +199,15 @@ class ChatClient:
             raise AgentError(f"the server gives no answer: {reason}") from error
 
     def _ask(self, asked: dict[str, Any], until: float = math.inf) -> ChatAnswer:
-        """Call once."""
+        """Call once; twice where the server calls a limit of tokens by its newer name.
+
+        OpenAI's models that reason refuse `max_tokens`, and other servers do not know `max_completion_tokens`.
+        """
         import openai
 
+        if self._takes_completion_tokens and "max_tokens" in asked:
+            asked = {**asked, "max_completion_tokens": asked["max_tokens"]}
+            del asked["max_tokens"]
         seconds = min(self._call_seconds, until - time.monotonic())
         call = asyncio.run_coroutine_threadsafe(self._post(asked, seconds), _loop())
         self._running.add(call)
@@ -211,6 +219,11 @@ class ChatClient:
             if time.monotonic() >= until:
                 raise EpisodeTimeError from error
             raise TimeoutError(f"no whole answer within {self._call_seconds:g} seconds") from error
+        except openai.BadRequestError as error:
+            if "max_tokens" not in asked or "max_completion_tokens" not in _said(error):
+                raise
+            self._takes_completion_tokens = True
+            return self._ask(asked, until)
         finally:
             call.cancel()  # Ctrl-C may end the wait; a call that has ended is not concerned.
             self._running.discard(call)
@@ -307,7 +320,7 @@ def _count(value: Any) -> int | None:
 def _may_pass(error: BaseException) -> bool:
     """Whether the same call may succeed later: not if the server has refused it for what it is."""
     status = getattr(error, "status_code", None)
-    if _is_too_long(error) or isinstance(error, EpisodeTimeError):
+    if _is_too_long(error) or _is_exhausted(error) or isinstance(error, EpisodeTimeError):
         return False
     return isinstance(error, Exception) and (status is None or status >= 500 or status in _RETRIED)
 
@@ -316,8 +329,19 @@ def _is_refused(error: BaseException) -> bool:
     """Whether a server has refused a call for good, or could not be reached."""
     status = getattr(error, "status_code", None)
     if status is not None:
-        return 400 <= status < 500 and status not in _RETRIED and not _is_too_long(error)
+        refused = 400 <= status < 500 and status not in _RETRIED and not _is_too_long(error)
+        return refused or _is_exhausted(error)
     return type(error.__cause__).__name__ in _UNREACHABLE
+
+
+def _is_exhausted(error: BaseException) -> bool:
+    """Whether a server has refused a call because its user may not spend more, which does not pass by itself."""
+    return getattr(error, "status_code", None) == 429 and _EXHAUSTED in _said(error)
+
+
+def _said(error: BaseException) -> str:
+    """A server's message in small letters. The client's own leaves out a body whose "error" is a text."""
+    return f"{error} {getattr(error, 'body', '')}".lower()
 
 
 def _is_too_long(error: BaseException) -> bool:
@@ -327,8 +351,7 @@ def _is_too_long(error: BaseException) -> bool:
     """
     if getattr(error, "status_code", None) not in (400, 413, 422, 500):
         return False
-    # The client's message leaves out a body whose "error" is a text.
-    text = f"{error} {getattr(error, 'body', '')}".lower()
+    text = _said(error)
     return any(all(word in text for word in words) for words in _TOO_LONG)
 
 

@@ -63,7 +63,7 @@ class Compare:
             played = [episode for records in parts.values() for episode in records]
             summary = summarize(played)
             console.print(
-                f"{which}: turns {summary.turns}, invalid actions per episode {summary.invalid_share}",
+                f"{which}: turns {summary.turns}, share of invalid actions {summary.invalid_share}",
                 soft_wrap=True,
                 markup=False,
             )

@@ -108,7 +108,7 @@ def _table(
         if summary and not number:
             exact = all((episode.complexity or {}).get("exact") for episode in counted if episode.success)
             shortest = "the shortest solution" if exact else "the shortest solution known"
-            caption = f"invalid actions per episode {summary.invalid_share}" + (
+            caption = f"share of invalid actions {summary.invalid_share}" + (
                 f", turns over {shortest} {summary.efficiency}" if summary.efficiency else ""
             )
             cost = total([episode.cost for episode in episodes])

@@ -27,6 +27,7 @@ _MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")  # "package.module:attr
 _PATH = re.compile(r"[/\\~]|\.\.?[/\\]|[A-Za-z]:[/\\]")  # How a path begins, unless it is a plain name.
 _LONGEST_NAME = 255  # Bytes of a name in the file systems of Linux: what is longer names no file.
 _LONGEST_TEXT = 10_000  # Characters of an argument: a wrapper may show it in every observation.
+_AS_REGISTERED = ("nondeterministic", "reward_threshold", "order_enforce", "disable_env_checker", "vector_entry_point")
 _ADVICE = "Give your own with --set {name}=..., or say --trust if you made the file yourself."
 
 
@@ -74,11 +75,12 @@ def spec_from_file(
     names = [wrapper.entry_point for wrapper in asked.additional_wrappers]
     if len(set(names)) < len(names):  # Each may show what the one within shows several times.
         raise InvalidOptionError("the file wraps the environment in the same wrapper twice")
-    if asked.nondeterministic != registered.nondeterministic:
-        raise InvalidOptionError(
-            f"the file says nondeterministic={asked.nondeterministic!r} of {asked.id}, which is registered with "
-            f"{registered.nondeterministic!r} here"
-        )
+    for name in _AS_REGISTERED:
+        said, there = getattr(asked, name), getattr(registered, name)
+        if said != there:
+            raise InvalidOptionError(
+                f"the file says {name}={said!r:.100} of {asked.id}, which is registered with {there!r} here"
+            )
     spec.additional_wrappers = tuple(_safe_wrapper(wrapper) for wrapper in asked.additional_wrappers)
     spec.max_episode_steps = asked.max_episode_steps
     return spec, notes

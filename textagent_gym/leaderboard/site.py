@@ -91,7 +91,8 @@ def build(
         the results that are shown, and those that are left out.
 
     Raises:
-        InvalidOptionError: there is no result, or `out` is something else than a site.
+        InvalidOptionError: there is no result, `out` is something else than a site, or it is a site and no result is
+            right that could replace it.
     """
     check_target(out)
     folders = find_results(results)
@@ -125,6 +126,11 @@ def build(
                 note = f"Episodes that take more than {seconds:g} seconds to play with the oracle are not shown."
                 entry = replace(entry, notes=(*entry.notes, note))
             entries.append(entry)
+        if not entries and (out / MARKER).is_file():
+            reasons = " ".join(left_out[0].reasons)
+            raise InvalidOptionError(
+                f"no result below {results} can be shown, and the site in {out} stays as it is: {reasons}"
+            )
         if progress is not None:
             progress(len(folders), "writing pages")
         write_pages(site, entries, left_out, title)
