@@ -12,21 +12,23 @@ import gc
 import threading
 import weakref
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
-from transformers import DynamicCache
+from transformers import DynamicCache, PreTrainedModel
 
 from baselines.policy.chat import ChatFormat, chat_of
 from baselines.policy.models import context_length, load_policy, room_before_action
-from baselines.rollout.backend import Completion, Prompt
+from baselines.rollout.backend import Completion, Prompt, check_installed, make_generator
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Turn
 from baselines.rollout.transformers_backend import TransformersGenerator
+from baselines.settings.config import Precision
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, policy_digest
@@ -41,6 +43,7 @@ fresh policy. They are recorded with four digits, which adds 5e-5. The policies 
 more. Computed in 16 bits, the same policies differ from themselves by up to 0.07 and 0.53 (bfloat16), 0.01 and 0.09
 (float16): up to 57% of the tokens of the larger one by more than this. A tolerance for that lets others pass.
 """
+_SHARE_OF_GPU = 0.8  # Of its memory, for vLLM's weights and cache; the policy itself lies there too.
 _ROUNDED, _ALWAYS = 1 / 1000, 2
 """Largest share of tokens, beside a few, that rounding may have exchanged for their neighbours. Where rounding moves
 cumulative probabilities by 1e-4, it exchanges one in 5,000."""
@@ -55,18 +58,25 @@ class PolicyAgents:
         folder: folder of the policy.
         settings: settings of the sampling.
         slots: largest number of episodes at once.
+        vllm: whether vLLM samples, on a GPU if there is one, and there in 16 bits. It picks tokens by numbers of its
+            own, so that what it samples cannot be computed again.
+
+    Raises:
+        MissingDependencyError: vLLM is asked for, and not installed.
     """
 
     waits = True
 
-    def __init__(self, folder: str, settings: PolicySettings, slots: int = 1) -> None:
+    def __init__(self, folder: str, settings: PolicySettings, slots: int = 1, *, vllm: bool = False) -> None:
         policy = policy_digest(folder)
         model, tokenizer = load_policy(folder)
         self.chat = chat_of(folder, tokenizer)
         self.settings = settings
         self.name, self.details = _identity(policy, self.chat, settings)
+        if vllm:
+            self.details["backend"] = "vllm"
         self.room = room_before_action(context_length(model), settings.max_action_tokens)
-        self._generator = TransformersGenerator(
+        self._generator = (_VLLM if vllm else TransformersGenerator)(
             model.eval(),
             self.chat.end_id,
             slots=slots,
@@ -119,6 +129,27 @@ class PolicyAgents:
             raise
         for (_, answer), completion in zip(asked, completions, strict=True):
             answer.set_result(completion)
+
+
+class _VLLM:
+    """Samples from a policy with vLLM, which is made and asked in one thread: on a CPU it wants that thread's threads.
+
+    The arguments are those of `make_generator`.
+    """
+
+    def __init__(self, model: PreTrainedModel, end_id: int, *, slots: int, **sampling: Any) -> None:
+        check_installed("vllm")
+        self.slots = slots
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="vLLM")
+        on_gpu = torch.cuda.is_available()
+        precision: Precision = "bfloat16" if on_gpu else "float32"
+        policy = model.to("cuda") if on_gpu else model
+        make = partial(make_generator, "vllm", policy, end_id, slots=slots, memory=_SHARE_OF_GPU, precision=precision)
+        self._generator = self._thread.submit(make, **sampling).result()
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[Completion]:
+        """See `Generator`."""
+        return self._thread.submit(self._generator.generate, prompts).result()
 
 
 class PolicyAgent:

@@ -34,14 +34,14 @@ class PolicySettings:
             raise InvalidOptionError(f"max_action_tokens must be at least 1, got {self.max_action_tokens}")
 
 
-def policy_agents(folder: str, settings: PolicySettings, slots: int) -> Any:
+def policy_agents(folder: str, settings: PolicySettings, slots: int, *, vllm: bool = False) -> Any:
     """A maker of agents of a saved policy; see `baselines.evaluation.policy_agent.PolicyAgents`.
 
     Raises:
-        MissingDependencyError: the trainers' packages are not installed.
+        MissingDependencyError: the trainers' packages are not installed, or vLLM is not.
         InvalidOptionError: there is no such policy.
     """
-    return _load(_POLICIES).PolicyAgents(folder, settings, slots)
+    return _load(_POLICIES).PolicyAgents(folder, settings, slots, vllm=vllm)
 
 
 def recomputer(folder: str, settings: PolicySettings) -> Any:

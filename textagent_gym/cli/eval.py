@@ -46,6 +46,7 @@ class Eval(ChosenTasks):
     human: you, at the terminal.
     openai:MODEL: a model behind a server that speaks OpenAI's chat protocol, such as --base-url names.
     model:FOLDER: a saved policy on this machine, with --temperature (by default 1), --max-tokens (24) and --hints.
+    vllm:FOLDER: the same, sampled by vLLM in this process; its result cannot be computed again.
     MODULE:FUNCTION: your own; the function or class makes an agent for an environment."""
     chat: Annotated[ChatSettings, tyro.conf.arg(name="")] = ChatSettings()  # noqa: RUF009 (it is frozen)
     episodes: int = 1
@@ -86,20 +87,22 @@ class Eval(ChosenTasks):
         sampling = ChatSettings(
             temperature=self.chat.temperature, max_tokens=self.chat.max_tokens, hints=self.chat.hints
         )
-        if self.chat != (sampling if kind == "model" else ChatSettings()):
+        is_local = kind in ("model", "vllm") and bool(name)
+        if self.chat != (sampling if is_local else ChatSettings()):
             raise InvalidOptionError(f"--agent {self.agent} asks no server: leave out the options of a chat server")
-        if kind == "model" and name:
+        if is_local:
             settings = PolicySettings(hints=self.chat.hints)
             if self.chat.temperature is not None:
                 settings = replace(settings, temperature=self.chat.temperature)
             if self.chat.max_tokens is not None:
                 settings = replace(settings, max_action_tokens=self.chat.max_tokens)
-            return policy_agents(name, settings, slots=self.workers or 1)  # type: ignore[no-any-return]
+            slots = self.workers or 1
+            return policy_agents(name, settings, slots, vllm=kind == "vllm")  # type: ignore[no-any-return]
         if self.agent in AGENTS:
             return self.agent
         if name:
             return agents_of(self.agent)
-        choice = ", ".join((*AGENTS, "openai:MODEL", "model:FOLDER", "MODULE:FUNCTION"))
+        choice = ", ".join((*AGENTS, "openai:MODEL", "model:FOLDER", "vllm:FOLDER", "MODULE:FUNCTION"))
         raise InvalidOptionError(f"agent {self.agent!r} does not exist; choose one of: {choice}")
 
     def _challenged(self, path: Path, agent: AgentMaker) -> str:

@@ -105,7 +105,7 @@ def provable(suite: str, details: Mapping[str, Any], *, exact: bool = True) -> l
     levels = {
         REPLAYED if exact else REPLAYED_BUT_TEXTS: True,
         CHALLENGE: "@" in suite and "policy" in details,
-        RECOMPUTED: "policy" in details and exact,
+        RECOMPUTED: "policy" in details and "backend" not in details and exact,
     }
     return [level for level, proves in levels.items() if proves]
 

@@ -76,10 +76,10 @@ def spec_from_file(
     if len(set(names)) < len(names):  # Each may show what the one within shows several times.
         raise InvalidOptionError("the file wraps the environment in the same wrapper twice")
     for name in _AS_REGISTERED:
-        said, there = getattr(asked, name), getattr(registered, name)
-        if said != there:
+        value, here = getattr(asked, name), getattr(registered, name)
+        if value != here:
             raise InvalidOptionError(
-                f"the file says {name}={said!r:.100} of {asked.id}, which is registered with {there!r} here"
+                f"the file says {name}={value!r:.100} of {asked.id}, which is registered with {here!r} here"
             )
     spec.additional_wrappers = tuple(_safe_wrapper(wrapper) for wrapper in asked.additional_wrappers)
     spec.max_episode_steps = asked.max_episode_steps

@@ -192,10 +192,10 @@ def _policy(model: Path, result: Result) -> Any:
     Raises:
         InvalidOptionError: there is no such policy, or the result holds no tokens of one.
     """
-    if "policy" not in result.details:
+    if "policy" not in result.details or "backend" in result.details:
         raise InvalidOptionError(
-            f"the agent {result.agent!r:.100} recorded no tokens of a policy: only what --agent model:FOLDER samples, "
-            "in 32 bits on a CPU, can be recomputed. A server such as vLLM samples with numbers of its own"
+            f"the agent {result.agent!r:.100} recorded no tokens of a policy that can be recomputed: only what --agent "
+            "model:FOLDER samples, in 32 bits on a CPU, can be. vLLM and servers sample with numbers of their own"
         )
     return recomputer(str(model), settings_of(result.details))
 

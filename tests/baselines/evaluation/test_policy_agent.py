@@ -7,6 +7,7 @@ import random
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from tests.cli.program import run
 from tests.evaluation.results import SUITE, paths, read, summarize_again, write
 from textagent_gym.agents import PolicySettings, make_agent
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import SUITES, evaluate, evaluate_suite, verify_result
+from textagent_gym.evaluation import SUITES, evaluate, evaluate_suite, load_result, verify_result
+from textagent_gym.evaluation.trust import provable
 
 SAMPLED = PolicySettings(max_action_tokens=8)
 
@@ -42,6 +44,19 @@ def honest(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def problems(folder: Path, model: Path) -> list[str]:
     return [mismatch.what for mismatch in verify_result(folder, model=model).mismatches]
+
+
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
+def test_a_missing_vllm_is_named(tiny: Path) -> None:
+    done = run("eval", "lights/Lights-v0", "--agent", f"vllm:{tiny}", "--tasks", "1")
+    assert done.returncode == 1
+    assert "'vllm' is not installed" in done.stderr
+
+
+def test_what_vllm_has_sampled_proves_its_score_alone(honest: Path) -> None:
+    details = load_result(honest).details
+    assert provable(SUITE.name, details) == ["replayed", "recomputed"]
+    assert provable(SUITE.name, {**details, "backend": "vllm"}) == ["replayed"]
 
 
 def test_what_a_policy_has_played_is_recomputed(honest: Path, tiny: Path) -> None:
@@ -106,7 +121,8 @@ def test_a_policy_plays_in_32_bits_and_what_is_sampled_in_16_is_refused(tmp_path
 def test_what_a_server_has_sampled_is_not_recomputed(tiny: Path, tmp_path: Path) -> None:
     evaluate_suite(SUITE, "admissible-random", tmp_path / "r")
     with pytest.raises(
-        InvalidOptionError, match="recorded no tokens of a policy: only what --agent model:FOLDER samples"
+        InvalidOptionError,
+        match="recorded no tokens of a policy that can be recomputed: only what --agent",
     ):
         verify_result(tmp_path / "r", model=tiny)
 

@@ -22,13 +22,17 @@ from transformers import PreTrainedModel
 
 from baselines import grpo, sft
 from baselines.envs.pool import make_pool
+from baselines.evaluation.policy_agent import PolicyAgents
 from baselines.policy.adapters import add_adapters
 from baselines.policy.chat import ChatFormat
 from baselines.policy.models import load_policy
 from baselines.rollout import Collector, Completion, EpisodeRequest, Prompt, make_generator
 from baselines.rollout.trajectory import Trajectory
 from tests.baselines.runs import lines, start
+from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import MissingDependencyError
+from textagent_gym.evaluation import evaluate, replay
+from textagent_gym.evaluation.trust import provable
 from textagent_gym.vector import env_maker
 
 SLOTS, TOKENS = 4, 6
@@ -223,6 +227,25 @@ def test_a_run_learns_and_evaluates_with_it_and_resumes(policy: Path, demos: Pat
     assert whole[-1]["return"] > whole[0]["return"] + 0.05
     evaluations = (tmp_path / "run" / "evaluations.jsonl").read_text().splitlines()
     assert [json.loads(line)["iteration"] for line in evaluations] == [0, 3, 6]
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_a_saved_policy_plays_by_vllm_what_it_plays_without(policy: Path, demos: Path, tmp_path: Path) -> None:
+    trained = tmp_path / "trained"
+    sft.run(sft.Config(model=str(policy), demos=demos, out=trained, epochs=8, batch_size=8, learning_rate=5e-3))
+    env, settings = (
+        partial(gymnasium.make, "lights/Lights-v0", switches=2),
+        PolicySettings(temperature=0.0, max_action_tokens=8),
+    )
+    expected = evaluate(env(), PolicyAgents(str(trained), settings), tasks=12)
+    agents = PolicyAgents(str(trained), settings, 4, vllm=True)
+    played = evaluate(env(), agents, tasks=12, workers=4)
+    assert replay(played) == []
+    assert [episode.actions for episode in played.episodes] == [episode.actions for episode in expected.episodes]
+    assert played.details == {**expected.details, "backend": "vllm"}
+    assert provable("any", expected.details) == ["replayed", "recomputed"]
+    assert provable("any", played.details) == ["replayed"]
 
 
 ALONE_OR_NOT = """
