@@ -24,7 +24,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from baselines.policy.chat import ChatFormat, chat_of
 from baselines.policy.models import context_length, load_policy, room_before_action
-from baselines.rollout.backend import Completion, Prompt, check_installed, make_generator
+from baselines.rollout.backend import Completion, Prompt, make_generator
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Turn
 from baselines.rollout.transformers_backend import TransformersGenerator
@@ -138,7 +138,6 @@ class _VLLM:
     """
 
     def __init__(self, model: PreTrainedModel, end_id: int, *, slots: int, **sampling: Any) -> None:
-        check_installed("vllm")
         self.slots = slots
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vLLM")
         on_gpu = torch.cuda.is_available()

@@ -192,7 +192,7 @@ def _policy(model: Path, result: Result) -> Any:
     Raises:
         InvalidOptionError: there is no such policy, or the result holds no tokens of one.
     """
-    if "policy" not in result.details or "backend" in result.details:
+    if RECOMPUTED not in provable(result.suite.name, result.details):
         raise InvalidOptionError(
             f"the agent {result.agent!r:.100} recorded no tokens of a policy that can be recomputed: only what --agent "
             "model:FOLDER samples, in 32 bits on a CPU, can be. vLLM and servers sample with numbers of their own"

@@ -219,11 +219,10 @@ def _build(package: Package, recipes: Recipes, together: Recipes, sandbox: str) 
     repository = _repository(package, sandbox)
     every_task = cache_folder() / "swe" / f"v{packages.VERSION}" / "tasks"
     folder = every_task / f"{repository.root.name}-{repository.platform}" / "+".join(recipe.id for recipe in recipes)
-    with _writing:
-        if not folder.is_dir():
-            if copies_elsewhere(sandbox, repository, together) and copies_elsewhere(sandbox, repository, recipes):
-                raise UnknownTaskError(f"the repair of {name_of(recipes)} lies in files that are seen in the sandbox")
-            write_task(recipes, repository, folder, sandbox)
+    if not folder.is_dir():
+        with _writing:
+            if not folder.is_dir():
+                _write(recipes, together, repository, folder, sandbox)
     exam = _read_exam(folder / "exam.json")
     if exam.chance > MOST_CHANCE:
         raise UnknownTaskError(
@@ -232,6 +231,12 @@ def _build(package: Package, recipes: Recipes, together: Recipes, sandbox: str) 
         )
     hunks = sorted(hunks_of(recipes, repository), key=lambda hunk: (hunk.path, hunk.line))
     return _Built(repository, folder, exam, tuple(hunks))
+
+
+def _write(recipes: Recipes, together: Recipes, repository: Repository, folder: Path, sandbox: str) -> None:
+    if copies_elsewhere(sandbox, repository, together) and copies_elsewhere(sandbox, repository, recipes):
+        raise UnknownTaskError(f"the repair of {name_of(recipes)} lies in files that are seen in the sandbox")
+    write_task(recipes, repository, folder, sandbox)
 
 
 @lru_cache(maxsize=256)
