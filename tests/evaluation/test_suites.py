@@ -19,7 +19,7 @@ from tests.cli.program import call, run
 from tests.evaluation.results import LIGHTS, SUITE, paths
 from textagent_gym.agents import make_agent
 from textagent_gym.core import TextEnv
-from textagent_gym.errors import AgentError, InvalidOptionError, PlanningBudgetError
+from textagent_gym.errors import AgentError, InvalidOptionError, MissingDataError, PlanningBudgetError
 from textagent_gym.evaluation import (
     SUITES,
     EpisodeRecord,
@@ -215,7 +215,7 @@ def test_two_programs_do_not_write_one_result(tmp_path: Path) -> None:
 
 def test_a_split_that_is_too_small_is_refused_before_anything_is_played(tmp_path: Path) -> None:
     part = Part(name="few", env="textagent/SWE-v0", kwargs={"tools": "edit"}, tasks=500)
-    with pytest.raises(InvalidOptionError, match="part few has 500 tasks"):
+    with pytest.raises(MissingDataError, match="part few has 500 tasks"):
         evaluate_suite(Suite(name="s", summary="", parts=(part,)), "oracle", tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
