@@ -35,16 +35,18 @@ SUITES = (
     *(f"textworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"alfworld-{name}-v1" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
     *(f"textcraft-{name}-v2" for name in ("quick", "core", "state-size", "action-size", "solution-length", "harder")),
-    "textworld-sizes-v1",
+    *(f"{world}-reward-density-v1" for world in ("textworld", "alfworld", "textcraft", "babyai")),
+    *("textworld-sizes-v1", "alfworld-official-seen-v1"),
     *("textcraft-minecraft-v1", "textcraft-agentgym-v1", "textcraft-agentgym-v2"),
-    *("babyai-quick-v1", "babyai-core-v2", "babyai-state-size-v1", "babyai-solution-length-v2"),
-    *("babyai-harder-v1", "babyai-agentgym-v1", "babyai-agentgym-v2"),
+    *("babyai-quick-v1", "babyai-core-v2", "babyai-state-size-v1", "babyai-action-size-v1"),
+    *("babyai-solution-length-v2", "babyai-harder-v1", "babyai-agentgym-v1", "babyai-agentgym-v2"),
     *("scienceworld-quick-v1", "scienceworld-core-v1", "swe-quick-v1", "swe-core-v1"),
 )
 """Suites that a small machine plays within minutes, and two that take half an hour or more: ScienceWorld's core, and
 SWE's, whose tasks are made by running tests."""
 TINY = {
     "babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8)),
+    "textworld-tiny-v1": (POLICIES / "textworld", PolicySettings(max_action_tokens=8, hints=True)),
     "textcraft-tiny-v2": (POLICIES / "textcraft", PolicySettings(max_action_tokens=24)),
 }
 """Suites of tiny policies: folder of each, as `benchmarks.tiny_policies` keeps it, and its sampling."""

@@ -1,4 +1,4 @@
-"""A tiny policy learns TextCraft, BabyAI and ScienceWorld: fine-tuned on demonstrations, then trained with GRPO.
+"""A tiny policy learns each of four worlds: fine-tuned on demonstrations, then trained with GRPO.
 
     python -m benchmarks.tiny_policies textcraft --out runs/tiny
 
@@ -28,7 +28,7 @@ from baselines.command_line import let_waiting_threads_sleep, read_config
 from baselines.envs.pool import make_text_env
 from textagent_gym.evaluation import demonstrate
 
-EXPERTS = {"textcraft": "oracle", "babyai": "oracle", "scienceworld": "expert"}
+EXPERTS = {"textcraft": "oracle", "babyai": "oracle", "textworld": "oracle", "scienceworld": "expert"}
 """Who demonstrates each world."""
 
 
@@ -37,7 +37,7 @@ class Config:
     """Train a tiny policy."""
 
     worlds: tyro.conf.Positional[tuple[str, ...]] = tuple(EXPERTS)
-    """Worlds that are learned: "textcraft", "babyai", "scienceworld"."""
+    """Worlds that are learned: "textcraft", "babyai", "textworld", "scienceworld"."""
     out: Path = Path("runs/tiny")
     """Folder of the runs."""
     seed: int = 0
@@ -65,7 +65,8 @@ def record(file: Path, settings: grpo.Config, agent: str, count: int) -> None:
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
     whole = [line for line in lines if line.endswith("\n")]
     file.write_text("".join(whole), encoding="utf-8")
-    with closing(make_text_env(settings.env, settings.set)) as env, open(file, "a", encoding="utf-8") as demos:
+    env = make_text_env(settings.env, settings.set, settings.wrappers)
+    with closing(env), open(file, "a", encoding="utf-8") as demos:
         for index in track(range(len(whole), count), description="Demonstrations"):
             demos.write(json.dumps(demonstrate(env, {"task_index": index}, agent, instructions=False)) + "\n")
             demos.flush()

@@ -14,7 +14,7 @@ from gymnasium.envs.registration import load_env_creator
 from lights import LightsEnv
 
 from textagent_gym.core import Snapshot, TextEnv
-from textagent_gym.domains.alfworld.data import MissingDataError
+from textagent_gym.errors import MissingDataError
 from textagent_gym.registration import WORLDS
 
 IDS = [registration.id for world in WORLDS for registration in world.ids]

@@ -19,6 +19,10 @@ class MissingDependencyError(TextAgentError, ImportError):
         return type(self), (self.package, self.extra)
 
 
+class MissingDataError(TextAgentError, FileNotFoundError):
+    """Data that a world needs are not on this machine; the message says how to get them."""
+
+
 class InvalidOptionError(TextAgentError, ValueError):
     """A keyword argument or reset option has a name or a value that does not exist."""
 

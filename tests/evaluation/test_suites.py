@@ -19,7 +19,7 @@ from tests.cli.program import call, run
 from tests.evaluation.results import LIGHTS, SUITE, paths
 from textagent_gym.agents import make_agent
 from textagent_gym.core import TextEnv
-from textagent_gym.errors import AgentError, InvalidOptionError, PlanningBudgetError
+from textagent_gym.errors import AgentError, InvalidOptionError, MissingDataError, PlanningBudgetError
 from textagent_gym.evaluation import (
     SUITES,
     EpisodeRecord,
@@ -42,14 +42,18 @@ DIGESTS = {
     "textworld-state-size-v1": "12cc17f9fa79c909",
     "textworld-action-size-v1": "70656aea2455a95f",
     "textworld-solution-length-v1": "8c42c0234ac97dfb",
+    "textworld-reward-density-v1": "d1892fa6a9a779e1",
     "textworld-harder-v1": "9992fab322caa117",
     "textworld-sizes-v1": "d953f7aeba13429d",
+    "textworld-tiny-v1": "19bf6cf86e0ff470",
     "alfworld-quick-v1": "c9e89493909a9049",
     "alfworld-core-v1": "8b01dfd2381273f8",
     "alfworld-official-v1": "1a072e6bb0701fa1",
+    "alfworld-official-seen-v1": "af6aedc9c72bd179",
     "alfworld-state-size-v1": "a3342e4174dc6036",
     "alfworld-action-size-v1": "ff1e2636f23cc095",
     "alfworld-solution-length-v1": "2f8b0639ccc17d58",
+    "alfworld-reward-density-v1": "e58f3eab724783b5",
     "alfworld-harder-v1": "f07614145e27be07",
     "textcraft-quick-v2": "9bce51f940ec17f4",
     "textcraft-core-v2": "cfbd752f23e51c4a",
@@ -59,6 +63,7 @@ DIGESTS = {
     "textcraft-state-size-v2": "3ad78ce7b9d9ee04",
     "textcraft-action-size-v2": "803169668e6f1828",
     "textcraft-solution-length-v2": "b43699097c34417b",
+    "textcraft-reward-density-v1": "b16483288de1fa7e",
     "textcraft-harder-v2": "f178883e786dcee8",
     "textcraft-tiny-v2": "c84f636878ccaac3",
     "babyai-quick-v1": "81ff91584554ea04",
@@ -67,7 +72,9 @@ DIGESTS = {
     "babyai-agentgym-v1": "300825cd4ab71d7a",
     "babyai-agentgym-v2": "36a357708b9ea929",
     "babyai-state-size-v1": "98bf51dab2189ba5",
+    "babyai-action-size-v1": "b1fa83ce1ff359dd",
     "babyai-solution-length-v2": "4f600988a10324b8",
+    "babyai-reward-density-v1": "4abbb252681fba0e",
     "babyai-harder-v1": "ac763ba63683d90a",
     "scienceworld-quick-v1": "b40a6e2a1e998610",
     "scienceworld-core-v1": "3ffe3fed0d51467f",
@@ -215,7 +222,7 @@ def test_two_programs_do_not_write_one_result(tmp_path: Path) -> None:
 
 def test_a_split_that_is_too_small_is_refused_before_anything_is_played(tmp_path: Path) -> None:
     part = Part(name="few", env="textagent/SWE-v0", kwargs={"tools": "edit"}, tasks=500)
-    with pytest.raises(InvalidOptionError, match="part few has 500 tasks"):
+    with pytest.raises(MissingDataError, match="part few has 500 tasks"):
         evaluate_suite(Suite(name="s", summary="", parts=(part,)), "oracle", tmp_path / "r")
     assert not (tmp_path / "r").exists()
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from dataclasses import astuple
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,11 +15,13 @@ import pytest
 from baselines import grpo
 from baselines.command_line import read_config
 from benchmarks.reference_entries import ENTRIES, SUITES, TINY, Settings, main, players
+from tests.domains.alfworld.conftest import folder as official_games  # noqa: F401 (entries of its games need it)
 from tests.domains.scienceworld.conftest import simulator  # noqa: F401 (entries of ScienceWorld need it)
 from textagent_gym.evaluation import SUITES as PUBLISHED
 from textagent_gym.evaluation import load_result, suite_of, verify_result
 from textagent_gym.evaluation.results import digests, summary_of
-from textagent_gym.leaderboard import check_entry, find_results
+from textagent_gym.evaluation.statistics import mean_interval
+from textagent_gym.leaderboard import build, check_entry, find_results
 from textagent_gym.leaderboard.trust import note_trust, read_ledger
 
 FOLDERS = find_results(ENTRIES)
@@ -28,12 +33,21 @@ CEILINGS = {
 }
 """Success of the oracle where tasks need more turns than the protocol has: of Minecraft's goals, three need more than
 20 and one more than 30; for five of BabyAI's tasks, no plan of 20 actions is found."""
-LARGEST = 45_000_000
+LARGEST = 50_000_000
 """Bytes of all entries. It is text, of which a clone carries less than half: git compresses it."""
 SAMPLES = {"scienceworld-core-v1": 11, "babyai-agentgym-v1": 7, "babyai-agentgym-v2": 7, "swe-core-v1": 11}
 """Distance between the episodes that are played again, in suites that would take a quarter of an hour or more. It has
 no divisor in common with the number of ScienceWorld's sorts of tasks, 30, which take turns, nor with that of the tasks
 of a level of BabyAI's, 3."""
+
+
+def get_ready(suite: str, request: pytest.FixtureRequest) -> None:
+    """Skip the test where what a suite needs is not on this machine."""
+    if suite.startswith("scienceworld"):
+        request.getfixturevalue("simulator")
+    if suite.startswith("alfworld-official"):
+        folder = request.getfixturevalue("official_games")
+        request.getfixturevalue("monkeypatch").setenv("ALFWORLD_DATA", folder)
 
 
 def name_of(folder: Path) -> str:
@@ -42,14 +56,13 @@ def name_of(folder: Path) -> str:
 
 @pytest.mark.parametrize("suite", [*SUITES, *TINY])
 def test_every_agent_that_can_play_has_an_entry(suite: str, request: pytest.FixtureRequest) -> None:
-    if suite.startswith("scienceworld"):
-        request.getfixturevalue("simulator")
+    get_ready(suite, request)
     expected = {ENTRIES / suite / player for player in players(suite_of(suite))}
     assert expected <= set(FOLDERS)
 
 
 def test_every_suite_has_entries_but_those_that_would_say_nothing_new_or_need_other_data() -> None:
-    elsewhere = {"alfworld-official-v1"}  # Its games are no part of this repository.
+    elsewhere = {"alfworld-official-v1"}  # Half of its games, those in unseen rooms, were not at hand.
     again = {"scienceworld-agentgym-v1"}  # The beginnings of the core suite's episodes: 20 and 30 turns of 200.
     assert NAMES - {*SUITES, *TINY} == elsewhere | again
 
@@ -73,8 +86,7 @@ def without_version(suite: str) -> str:
 @pytest.mark.parametrize("suite", sorted({without_version(folder.parent.name) for folder in FOLDERS}))
 def test_the_entries_of_a_suite_are_right(suite: str, request: pytest.FixtureRequest) -> None:
     """Those of all its versions in one process, which makes and plans every task once."""
-    if suite.startswith("scienceworld"):
-        request.getfixturevalue("simulator")
+    get_ready(suite, request)
     for folder in FOLDERS:
         name = folder.parent.name
         if without_version(name) != suite:
@@ -135,6 +147,52 @@ def test_a_tiny_policy_plays_the_tasks_of_its_recipe(suite: str) -> None:
     run, sampling = TINY[suite]
     recipe = read_config(grpo.Config, ["--config", f"{run.name}/tiny/grpo.yaml"])
     (part,) = suite_of(suite).parts
-    settings = {name: value for name, value in recipe.set.items() if name != "num_tasks"}
+    of_training = {"num_tasks", "reward_density"}  # They change nothing of what a policy reads.
+    settings = {name: value for name, value in recipe.set.items() if name not in of_training}
     assert (recipe.env, settings) == (part.env, {**part.kwargs, "max_turns": part.max_turns})
-    assert (recipe.max_action_tokens, recipe.eval_tasks) == (sampling.max_action_tokens, part.tasks)
+    assert (recipe.max_action_tokens, recipe.hints) == (sampling.max_action_tokens, sampling.hints)
+    assert recipe.eval_tasks == part.tasks
+
+
+DENSITIES = [folder for folder in FOLDERS if "-reward-density-" in folder.parent.name]
+
+
+@pytest.mark.parametrize("folder", DENSITIES, ids=name_of)
+def test_the_density_of_rewards_changes_returns_alone(folder: Path) -> None:
+    sparse, half, dense = load_result(folder).evaluations.values()
+    played = [[(e.task, e.actions, e.success) for e in evaluation.episodes] for evaluation in (sparse, half, dense)]
+    assert played[0] == played[1] == played[2]
+    returns = [sum(e.total_reward for e in evaluation.episodes) for evaluation in (sparse, half, dense)]
+    assert returns[0] == sum(e.success for e in sparse.episodes)
+    if folder.name == "admissible-random":
+        assert min(returns[1:]) > returns[0]
+
+
+def test_views_of_babyai_differ_in_the_number_of_actions_and_in_nothing_else_that_is_measured() -> None:
+    sizes = []
+    for evaluation in load_result(ENTRIES / "babyai-action-size-v1" / "oracle").evaluations.values():
+        measured = [episode.complexity or {} for episode in evaluation.episodes]
+        assert {(each["state_size"], each["solution_length"], each["exact"]) for each in measured} == {(8, 3, True)}
+        sizes.append(mean_interval([each["action_size"] for each in measured]))
+    assert all(fewer.high < more.low for fewer, more in pairwise(sizes))
+
+
+@pytest.mark.parametrize(
+    ("games", "missing"),
+    [
+        ("no games", "ALFWorld's official games are not in .*textagent-gym data alfworld"),
+        ("too few", "part valid_seen has 140 tasks, and split 'valid_seen' holds 0 here: data are missing"),
+    ],
+)
+def test_an_entry_whose_data_are_not_here_is_left_out_and_says_what_is_missing(
+    games: str, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / games))
+    (tmp_path / "too few" / "valid_seen").mkdir(parents=True)
+    for suite in ("alfworld-official-seen-v1", "textcraft-quick-v2"):
+        shutil.copytree(ENTRIES / suite / "oracle", tmp_path / "results" / suite)
+    entries, left_out = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert [entry.result.suite.name for entry in entries] == ["textcraft-quick-v2"]
+    ((folder, (reason,)),) = map(astuple, left_out)
+    assert folder == "alfworld-official-seen-v1"
+    assert re.match(f"it cannot be checked here: {missing}", reason)

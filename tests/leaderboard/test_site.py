@@ -15,7 +15,7 @@ import pytest
 from tests.evaluation.results import SUITE, read, summarize_again, write
 from tests.leaderboard.results import ATTACK, NAME
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import compare, evaluate_suite, load_result, summarize, verify_result
+from textagent_gym.evaluation import SUITES, compare, evaluate_suite, load_result, summarize, verify_result
 from textagent_gym.evaluation.results import IDENTITY, records_of
 from textagent_gym.leaderboard import build, check_entry, find_results
 from textagent_gym.leaderboard.entries import LONGEST_NAME, shown, shown_name
@@ -131,6 +131,23 @@ def test_tokens_have_a_column_where_some_were_counted(results: Path, site: Path,
     text = Tags(page.read_text(encoding="utf-8")).text
     assert "tokens per episode" in text
     assert re.search(r"\b7 \[", text)
+
+
+def test_an_agents_page_shows_returns_over_density_where_the_same_tasks_were_played_at_several(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert all("reward density" not in tags.text for _, tags in pages(site))
+    parts = [replace(SUITE.parts[0], name=str(n), kwargs={"reward_density": n}) for n in (0.0, 1.0)]
+    suite = replace(SUITE, name="lights-density-v1", parts=tuple(parts))
+    monkeypatch.setitem(SUITES, suite.name, suite)
+    result = evaluate_suite(suite, "admissible-random", tmp_path / "results" / "random")
+    build(tmp_path / "results", tmp_path / "site", episodes=0)
+    (page,) = (tmp_path / "site" / "agents").glob("*.html")
+    figure = page.read_text().partition("Return over reward density")[2].partition("</figure>")[0]
+    assert "Return over reward density: 0: " in figure
+    for part in parts:
+        total = summarize(result.evaluations[part.name].episodes, unit_returns=True).total_reward
+        assert f"<td>{total.mean:.2f} <small>[{total.low:.2f}, {total.high:.2f}]</small></td>" in figure
 
 
 def test_the_paired_test_is_that_of_compare(results: Path) -> None:

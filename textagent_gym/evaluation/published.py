@@ -24,9 +24,9 @@ def _suite(name: str, summary: str, *parts: Part) -> Suite:
     return Suite(name=name, summary=summary, parts=parts)
 
 
-def _textworld(name: str, rooms: int, objects: int, length: int, tasks: int = 50) -> Part:
+def _textworld(name: str, rooms: int, objects: int, length: int, tasks: int = 50, **more: Any) -> Part:
     """Generated games of one size."""
-    kwargs = {"rooms": rooms, "objects": objects, "quest_length": length}
+    kwargs = {"rooms": rooms, "objects": objects, "quest_length": length, **more}
     return Part(name=name, env=f"{NAMESPACE}/TextWorld-v0", kwargs=kwargs, tasks=tasks)
 
 
@@ -86,6 +86,8 @@ _SHORT_SCIENCE = [
     *("identify-life-stages-1", "identify-life-stages-2"),
 ]
 """Tasks that AgentGym serves: all but growing, inclined planes and genetics."""
+_DENSITIES: dict[str, float | str] = {"sparse": "sparse", "half": 0.5, "dense": "dense"}
+"""Reward densities by the names of their parts. What is observed is the same, and only what pays differs."""
 _COOKING = {"recipe": 3, "take": 3, "open": True, "cook": True, "cut": True}
 
 _ALL = (
@@ -116,6 +118,11 @@ _ALL = (
         *(_textworld(f"length-{length}", 4, 6, length) for length in (4, 8, 12)),
     ),
     _suite(
+        "textworld-reward-density-v1",
+        "TextWorld, the same games at three densities of rewards",
+        *(_textworld(name, 4, 6, 8, tasks=40, reward_density=density) for name, density in _DENSITIES.items()),
+    ),
+    _suite(
         "textworld-harder-v1",
         "TextWorld, larger and longer than the presets that agents are trained on",
         _textworld("w12-o18-q16", 12, 18, 16),
@@ -138,6 +145,17 @@ _ALL = (
         ),
         Part(name="simple", env=f"{NAMESPACE}/TextWorldSimple-v0", tasks=5),
     ),
+    _suite(
+        "textworld-tiny-v1",
+        "TextWorld as the tiny recipe trains it: a coin in the last of five rooms in a row",
+        Part(
+            name="coin-collector",
+            env=f"{NAMESPACE}/TextWorldCoinCollector-v0",
+            kwargs={"level": 5, "goal": "brief"},
+            max_turns="1.5x",
+            tasks=100,
+        ),
+    ),
     _suite("alfworld-quick-v1", "twenty generated rooms of ALFWorld", _alfworld("rooms", tasks=20)),
     _suite("alfworld-core-v1", "ALFWorld in generated rooms of the official size", _alfworld("rooms", tasks=200)),
     _suite(
@@ -145,6 +163,11 @@ _ALL = (
         "ALFWorld's official games, seen and unseen rooms (needs: textagent-gym data alfworld)",
         _official("valid_seen", 140),
         _official("valid_unseen", 134),
+    ),
+    _suite(
+        "alfworld-official-seen-v1",
+        "ALFWorld's official games in rooms that were seen in training (needs: textagent-gym data alfworld)",
+        _official("valid_seen", 140),
     ),
     _suite(
         "alfworld-state-size-v1",
@@ -160,6 +183,11 @@ _ALL = (
         "alfworld-solution-length-v1",
         "ALFWorld with shortest solutions of 4, 6 and 8 actions, all else equal",
         *(_alfworld(f"length-{length}", solution_length=length) for length in (4, 6, 8)),
+    ),
+    _suite(
+        "alfworld-reward-density-v1",
+        "ALFWorld, the same rooms at three densities of rewards",
+        *(_alfworld(name, tasks=40, reward_density=density) for name, density in _DENSITIES.items()),
     ),
     _suite(
         "alfworld-harder-v1",
@@ -207,6 +235,11 @@ _ALL = (
         "textcraft-solution-length-v2",
         "TextCraft with shortest solutions of 4, 8 and 16 actions, all else equal",
         *(_textcraft(f"length-{n}", depth=3, recipes=12, solution_length=n) for n in (4, 8, 16)),
+    ),
+    _suite(
+        "textcraft-reward-density-v1",
+        "TextCraft, the same recipe graphs at three densities of rewards",
+        *(_textcraft(name, 40, depth=4, recipes=16, reward_density=each) for name, each in _DENSITIES.items()),
     ),
     _suite(
         "textcraft-harder-v2",
@@ -260,9 +293,25 @@ _ALL = (
         *(_babyai(f"objects-{count}", objects=count, room_size=8, solution_length=4) for count in (4, 8, 16)),
     ),
     _suite(
+        "babyai-action-size-v1",
+        "BabyAI with views of 3, 5 and 7 cells, in which fewer or more things can be named, all else equal",
+        *(
+            _babyai(f"view-{n}", 50, columns=1, room_size=8, objects=8, solution_length=3, view_size=n)
+            for n in (3, 5, 7)
+        ),
+    ),
+    _suite(
         "babyai-solution-length-v2",
         "BabyAI with shortest solutions of 2, 4 and 6 actions, all else equal",
         *(_babyai(f"length-{n}", rows=2, objects=8, solution_length=n) for n in (2, 4, 6)),
+    ),
+    _suite(
+        "babyai-reward-density-v1",
+        "BabyAI, the same sequences of three clauses in two rooms at three densities of rewards",
+        *(
+            _babyai(name, 40, clauses=3, kinds=("goto", "pickup", "open"), reward_density=density)
+            for name, density in _DENSITIES.items()
+        ),
     ),
     _suite(
         "babyai-harder-v1",

@@ -21,7 +21,7 @@ from typing import Any
 
 import gymnasium
 
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.errors import InvalidOptionError, MissingDataError
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.learning import LEARNING, LearningCurve, curve_of
 from textagent_gym.evaluation.players import AgentMaker, make_player
@@ -168,8 +168,8 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
     """Find out before any task is made what `evaluate_suite` refuses; returns what `result.json` holds.
 
     Raises:
-        InvalidOptionError: the agent cannot play the suite, its data are not all there, or the folder holds something
-            else or cannot be written.
+        InvalidOptionError: the agent cannot play the suite, or the folder holds something else or cannot be written.
+        MissingDataError: the suite's data are not all there.
     """
     if not folder.is_file():  # Which is said below, in other words.
         check_folder_writable(folder)
@@ -179,7 +179,7 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
             if not identity:
                 identity = _identity(suite, agent, env)
                 _check_folder(folder, identity, suite)
-            _check_size(part, env)
+            check_size(part, env)
             asked = {"tasks": part.tasks, "episodes": part.episodes, "seed": part.seed, "first": part.first}
             check_evaluation(env, agent, **asked, path=records_of(folder, part))
     return identity
@@ -213,12 +213,12 @@ def _check_folder(folder: Path, identity: dict[str, Any], suite: Suite) -> None:
         )
 
 
-def _check_size(part: Part, env: gymnasium.Env[str, str]) -> None:
-    """Raise `InvalidOptionError` unless the split holds all tasks of a part."""
+def check_size(part: Part, env: gymnasium.Env[str, str]) -> None:
+    """Raise `MissingDataError` unless the split holds all tasks of a part."""
     base = base_of(env)
     size = base.tasks.size(base.split)
     if size is not None and size < part.first + part.tasks:
-        raise InvalidOptionError(
+        raise MissingDataError(
             f"part {part.name} has {part.tasks} tasks, and split {part.split!r} holds {size} here: data are missing"
         )
 

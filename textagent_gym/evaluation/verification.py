@@ -37,6 +37,7 @@ from textagent_gym.evaluation.results import (
     IDENTITY,
     SUMMARY,
     Result,
+    check_size,
     digests,
     files_of,
     make_part,
@@ -128,6 +129,7 @@ def verify_result(
     Raises:
         InvalidOptionError: the folder holds no complete result of a suite that exists here, or anything else; or there
             is no such policy or challenge.
+        MissingDataError: data of the suite are not on this machine.
     """
     result = load_result(folder)
     policy = None if model is None else _policy(model, result)
@@ -147,6 +149,7 @@ def verify_result(
                 progress(before + done)
 
         with closing(make_part(part, result.details)) as env:
+            check_size(part, env)
             differences = [Mismatch(None, "", what) for what in _wrong_header(evaluation, result, part, env)]
             # The numbers of tasks and episodes are the suite's: what the header says otherwise has been noted.
             asked = replace(evaluation, tasks=part.tasks, repeats=part.episodes, seed=part.seed, first=part.first)

@@ -1,12 +1,12 @@
-"""Success over the axes of difficulty, as tables and curves that a page draws."""
+"""Success over the axes of difficulty, and returns over reward density, as tables and curves that a page draws."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
-from textagent_gym.evaluation import EpisodeRecord, Interval, SuccessRate, success_rate
+from textagent_gym.evaluation import EpisodeRecord, Interval, Result, SuccessRate, success_rate, summarize
 
 AXES = {"state_size": "state size", "action_size": "action size", "solution_length": "solution length"}
 """What is measured in a task (see `Complexity`), and how a page names it."""
@@ -36,19 +36,21 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Success within a bin.
+    """Success within a bin, or at a density.
 
     Attributes:
         label: values of the axis.
         x: mean of the values, as it is shown.
         success: share of successes, with its interval.
         episodes: number of episodes.
+        total_reward: mean return, with its interval; `None` where densities may differ.
     """
 
     label: str
     x: str
     success: Interval
     episodes: int
+    total_reward: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,29 @@ def curve(episodes: Sequence[EpisodeRecord], axis: str) -> list[Point]:
         rate = success_rate([episode for _, episode in inside])
         points.append(Point(str(each), shown(fmean(value for value, _ in inside)), rate.success, rate.episodes))
     return points
+
+
+def density_curve(result: Result, densities: Mapping[str, float]) -> list[Point]:
+    """Success and return over the density of rewards, of parts that differ in nothing else; empty without such parts.
+
+    Args:
+        result: result of a suite.
+        densities: density of each part, by its name.
+    """
+    alike: dict[str, dict[float, str]] = {}
+    for part in result.suite.parts:
+        settings = {name: value for name, value in part.kwargs.items() if name != "reward_density"}
+        alike.setdefault(repr(replace(part, name="", kwargs=settings)), {})[densities[part.name]] = part.name
+    whole = [names for names in alike.values() if set(names) == set(densities.values())]
+    points = []
+    for density in sorted(set(densities.values())) if len(set(densities.values())) > 1 else ():
+        evaluations = [result.evaluations[names[density]] for names in whole]
+        episodes = [episode for each in evaluations for episode in each.episodes if not episode.broken]
+        if episodes:
+            unit_returns = all(each.unit_returns for each in evaluations)
+            total = summarize(episodes, unit_returns=unit_returns)
+            points.append(Point(shown(density), shown(density), total.success, total.episodes, total.total_reward))
+    return points if len(points) > 1 else []
 
 
 def heat_map(episodes: Sequence[EpisodeRecord], across: str, down: str) -> HeatMap | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import gymnasium
 
-from textagent_gym.errors import InvalidOptionError, TextAgentError
+from textagent_gym.errors import InvalidOptionError, MissingDataError, MissingDependencyError, TextAgentError
 from textagent_gym.evaluation import Result, Verification, verify_result
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, make_part
@@ -79,7 +79,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A folder that holds no result which is right.
+    """A folder that holds no result which was found right.
 
     Attributes:
         folder: path below the folder of all results.
@@ -151,11 +151,14 @@ def check_entry(
         model, challenge: folder of the policy and file of the challenge, where they prove more (see `verify_result`).
 
     Raises:
-        InvalidOptionError: it is no result, is not right, or takes too long; the message says what differs.
+        InvalidOptionError: it is no result, is not right, takes too long, or needs data or a package that are not here;
+            the message says what differs, or what is missing.
     """
     with at_most(seconds):
         try:
             verification = verify_result(folder, model=model, challenge=challenge)
+        except (MissingDataError, MissingDependencyError) as error:
+            raise InvalidOptionError(shown(f"it cannot be checked here: {error}")) from error
         except (TextAgentError, gymnasium.error.Error, OSError) as error:
             raise InvalidOptionError(shown(str(error))) from error
     if verification.mismatches:

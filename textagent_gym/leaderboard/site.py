@@ -1,7 +1,7 @@
 """A leaderboard as a folder of static pages: no server, and nothing from a network.
 
 index.html                             table of all results
-agents/AGENT.html                      an agent's success over the axes of difficulty
+agents/AGENT.html                      an agent's success over the axes of difficulty, and returns over reward density
 results/RESULT.html                    parts and episodes of a result
 compare.html, episode.html             two agents task by task, and an episode turn by turn; both load data on demand
 data/results/RESULT.js                 outcome of each episode
@@ -29,10 +29,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, success_rate, summarize
+from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, summarize
 from textagent_gym.evaluation.trust import CHALLENGE
 from textagent_gym.files import whole_folder, write_whole
-from textagent_gym.leaderboard.charts import AXES, MAPS, curve, heat_map
+from textagent_gym.leaderboard.charts import AXES, MAPS, Point, curve, density_curve, heat_map
 from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
 from textagent_gym.leaderboard.literature import literature
 from textagent_gym.leaderboard.trajectories import bounded, ending, trajectories
@@ -261,16 +261,18 @@ def _summary(entry: Entry, episodes: Sequence[EpisodeRecord]) -> Summary:
 
 
 def _agent_page(rows: Sequence[Row]) -> dict[str, Any]:
-    by_world: dict[str, dict[float, list[EpisodeRecord]]] = {}
+    by_world: dict[str, list[EpisodeRecord]] = {}
+    densities: dict[str, list[tuple[str, list[Point]]]] = {}
     for entry in (row.entry for row in rows):
         for name, evaluation in entry.result.evaluations.items():
             played = [episode for episode in evaluation.episodes if not episode.broken]
             if played:
-                world = entry.worlds_of_parts[name]
-                by_world.setdefault(world, {}).setdefault(entry.densities[name], []).extend(played)
+                by_world.setdefault(entry.worlds_of_parts[name], []).extend(played)
+        points = density_curve(entry.result, entry.densities)
+        if points and len(entry.worlds) == 1:
+            densities.setdefault(entry.worlds[0], []).append((entry.result.suite.name, points))
     worlds = []
-    for world, by_density in sorted(by_world.items()):
-        episodes = [episode for played in by_density.values() for episode in played]
+    for world, episodes in sorted(by_world.items()):
         curves = [(label, curve(episodes, axis)) for axis, label in AXES.items()]
         maps = [heat_map(episodes, across, down) for across, down in MAPS]
         worlds.append(
@@ -279,7 +281,7 @@ def _agent_page(rows: Sequence[Row]) -> dict[str, Any]:
                 "episodes": len(episodes),
                 "curves": [(label, points) for label, points in curves if points],
                 "maps": [each for each in maps if each is not None],
-                "densities": [(density, success_rate(played)) for density, played in sorted(by_density.items())],
+                "densities": densities.get(world, ()),
             }
         )
     entry = rows[0].entry

@@ -16,10 +16,10 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordEpisodeStatistics
 
 from textagent_gym.domains.alfworld import data as alfworld_data
-from textagent_gym.domains.alfworld.data import COUNTS, DIGESTS, MissingDataError, OfficialGames, find_games
+from textagent_gym.domains.alfworld.data import COUNTS, DIGESTS, OfficialGames, find_games
 from textagent_gym.domains.alfworld.download import download
 from textagent_gym.domains.alfworld.game import TASK_TYPES
-from textagent_gym.errors import InvalidOptionError, UnknownTaskError
+from textagent_gym.errors import InvalidOptionError, MissingDataError, UnknownTaskError
 
 ID = "textagent/ALFWorld-official-v0"
 

@@ -4,7 +4,7 @@ What others may use: the environments, what can be asked of them, the sources of
 planner.
 """
 
-from textagent_gym.domains.alfworld.data import MissingDataError, OfficialGames, find_games
+from textagent_gym.domains.alfworld.data import OfficialGames, find_games
 from textagent_gym.domains.alfworld.engine import State
 from textagent_gym.domains.alfworld.env import ALFWorldEnv, ALFWorldOfficialEnv, ALFWorldRoomEnv
 from textagent_gym.domains.alfworld.game import TASK_TYPES, Game, read_game
@@ -20,7 +20,6 @@ __all__ = [
     "ALFWorldRoomEnv",
     "ExplorationComplexity",
     "Game",
-    "MissingDataError",
     "OfficialGames",
     "OfficialOptions",
     "OfficialTasks",

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.domains.alfworld.game import TASK_TYPES
-from textagent_gym.errors import TextAgentError
+from textagent_gym.errors import MissingDataError
 
 SPLITS = ("train", "valid_seen", "valid_unseen", "valid_train")
 COUNTS = {"train": 3553, "valid_seen": 140, "valid_unseen": 134, "valid_train": 200}
@@ -36,10 +36,6 @@ FOLDER = "~/.cache/alfworld"
 ENVIRONMENT_VARIABLE = "ALFWORLD_DATA"
 _RELEASE = "json_2.1.1"
 STORY = "game.tw-pddl"
-
-
-class MissingDataError(TextAgentError, FileNotFoundError):
-    """The official games are not there; the message says how to get them."""
 
 
 class OfficialGames(ABC):

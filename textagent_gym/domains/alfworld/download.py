@@ -10,7 +10,8 @@ from pathlib import Path, PurePosixPath
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from textagent_gym.domains.alfworld.data import COUNTS, DIGESTS, FOLDER, SPLITS, MissingDataError, find_games
+from textagent_gym.domains.alfworld.data import COUNTS, DIGESTS, FOLDER, SPLITS, find_games
+from textagent_gym.errors import MissingDataError
 
 RELEASE = "https://github.com/alfworld/alfworld/releases/download/0.4.0/json_2.1.2_tw-pddl.zip"
 _CHUNK = 1 << 20
