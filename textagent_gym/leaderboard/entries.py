@@ -13,6 +13,7 @@ from pathlib import Path
 
 import gymnasium
 
+from textagent_gym.agents import identifying
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.evaluation import Result, Verification, verify_result
 from textagent_gym.evaluation.episode import base_of
@@ -72,8 +73,8 @@ class Entry:
 
     @property
     def agent_slug(self) -> str:
-        """Name of the agent in addresses; agents of one name with other details have another."""
-        details = json.dumps([self.result.agent, self.result.details], sort_keys=True)
+        """Name of the agent in addresses; another agent of the same name has another."""
+        details = json.dumps([self.result.agent, identifying(self.result.details)], sort_keys=True)
         return f"{_slug(self.result.agent)}-{hashlib.sha256(details.encode()).hexdigest()[:8]}"
 
 
