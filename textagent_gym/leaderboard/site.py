@@ -36,7 +36,7 @@ from textagent_gym.leaderboard.charts import AXES, MAPS, curve, heat_map
 from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
 from textagent_gym.leaderboard.literature import literature
 from textagent_gym.leaderboard.trajectories import bounded, ending, trajectories
-from textagent_gym.leaderboard.trust import LEVELS, draws_noted, read_ledger
+from textagent_gym.leaderboard.trust import LEVELS, draws_noted, level_of, read_ledger
 
 MARKER = "site.json"
 MOST_COMPARED = 15
@@ -116,7 +116,10 @@ def build(
             except InvalidOptionError as error:
                 left_out.append(LeftOut(name, (str(error),)))
                 continue
-            entry = replace(entry, trust=tuple(dict.fromkeys((*entry.trust, *ledger.get(entry.digest, ())))))
+            noted = ledger.get(entry.digest, ())
+            proofs = [f"{each}." for each in noted if each not in LEVELS]
+            levels = tuple(dict.fromkeys((*entry.trust, *map(level_of, noted))))
+            entry = replace(entry, trust=levels, notes=(*entry.notes, *proofs))
             if CHALLENGE in entry.trust:
                 entry = replace(entry, notes=(*entry.notes, draws_noted(results, entry.result.suite.name)))
             try:
