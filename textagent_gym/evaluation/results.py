@@ -31,7 +31,7 @@ from textagent_gym.evaluation.runner import check_evaluation, evaluate, has_begu
 from textagent_gym.evaluation.statistics import Interval, Summary, repeated, success_by_axis, summarize
 from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import provable
-from textagent_gym.files import check_folder_writable, lock, write_whole
+from textagent_gym.files import check_writable, lock, write_whole
 from textagent_gym.knobs import AXES
 from textagent_gym.wrappers import ActionParser, AdmissibleActionHints
 
@@ -172,8 +172,7 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
         InvalidOptionError: the agent cannot play the suite, its data are not all there, or the folder holds something
             else or cannot be written.
     """
-    if not folder.is_file():  # Which is said below, in other words.
-        check_folder_writable(folder)
+    check_writable(folder, folder=True)
     identity: dict[str, Any] = {}
     for part in suite.parts:
         with closing(make_part(part, getattr(agent, "details", {}))) as env:
@@ -201,10 +200,8 @@ def _kept(folder: Path, identity: dict[str, Any], suite: Suite) -> dict[str, Any
     Raises:
         InvalidOptionError: a folder holds anything but the beginning of this very result.
     """
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if not folder.exists() or not any(folder.iterdir()):
         return identity
-    if not folder.is_dir():
-        raise InvalidOptionError(f"{folder} is a file; name a folder for the result of a suite")
     try:
         there = json.loads((folder / IDENTITY).read_text(encoding="utf-8"))
         agent, other = identifying(identity["details"]), identifying(there["details"])

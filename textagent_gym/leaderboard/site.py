@@ -31,7 +31,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, success_rate, summarize
 from textagent_gym.evaluation.trust import CHALLENGE
-from textagent_gym.files import whole_folder, write_whole
+from textagent_gym.files import check_writable, whole_folder, write_whole
 from textagent_gym.leaderboard.charts import AXES, MAPS, curve, heat_map
 from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
 from textagent_gym.leaderboard.literature import literature
@@ -142,8 +142,9 @@ def build(
 
 def check_target(out: Path) -> None:
     """Raise `InvalidOptionError` unless a folder may be replaced by a site: it is missing, empty or a site."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise InvalidOptionError(f"{out} is no folder; name one for the site")
+    check_writable(out, folder=True)
+    if out.is_symlink():
+        raise InvalidOptionError(f"{out} is a link; name a folder for the site")
     if out.is_dir() and any(out.iterdir()) and not (out / MARKER).is_file():
         raise InvalidOptionError(f"{out} holds something else than a leaderboard; name another folder")
 
