@@ -19,7 +19,7 @@ from tests.cli.program import call
 from tests.evaluation.results import SUITE, read, summarize_again, write
 from textagent_gym.agents import make_agent
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import SUITES, Suite, evaluate_suite
+from textagent_gym.evaluation import SUITES, Suite, evaluate_suite, verify_result
 from textagent_gym.evaluation.learning import LEARNING
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, records_of
 from textagent_gym.leaderboard import build, submissions
@@ -124,6 +124,25 @@ def test_whoever_accepts_is_told_that_the_oracle_seems_to_have_played(sent: Path
     shown = call("leaderboard", "accept", str(copy), "--into", str(tmp_path / "results")).stdout
     assert "Note: Part" in shown
     assert "oracle" in shown
+
+
+def test_a_policy_that_was_recomputed_is_not_said_to_be_somebody_else(
+    sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = accept(renamed(sent, tmp_path / "copy"), tmp_path / "results")
+    pages = []
+    for levels in (("replayed",), ("replayed", "recomputed")):
+        note_trust(tmp_path / "results", entry.digest, levels)
+        (shown,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
+        pages.append((tmp_path / "site" / "results" / f"{shown.slug}.html").read_text())
+    assert ["it is the policy that plays like this" in page for page in pages] == [False, True]
+    assert all("its actions are the oracle" in page for page in pages)
+    flagged = replace(verify_result(entry.folder), trust=("replayed", "recomputed"))
+    assert "Flag: Part" in call("verify", str(entry.folder)).stdout
+    monkeypatch.setattr("textagent_gym.evaluation.verify_result", lambda *_, **__: flagged)
+    told = call("verify", str(entry.folder)).stdout
+    assert "Note: Part" in told
+    assert "Flag" not in told
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ class Accept:
             raise InvalidOptionError(f"{self.result} is refused: {error}") from error
         console = Console()
         console.print(f"Accepted: {entry.folder}", soft_wrap=True, markup=False, highlight=False)
-        for note in entry.notes:
+        for note in entry.remarks:
             console.print(visible(f"Note: {note}"), style="yellow", markup=False, highlight=False, soft_wrap=True)
         return 0
 

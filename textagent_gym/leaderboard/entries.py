@@ -16,6 +16,7 @@ import gymnasium
 from textagent_gym.agents import identifying
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.evaluation import Result, Verification, verify_result
+from textagent_gym.evaluation.copies import worded
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, make_part
 from textagent_gym.registration import world_of
@@ -42,6 +43,7 @@ class Entry:
         result: suite, agent and episodes.
         trust: ways in which the result is known to be right, or its agent to be who it is said to be.
         notes: sentences about what a reader should know, such as other versions of packages.
+        flags: sentences about actions that are the oracle's or the expert's (see `copies`).
         worlds_of_parts: name of the world of each part, by the part's name.
         densities: reward density of each part, 0 (only success pays) to 1, by its name.
     """
@@ -54,6 +56,12 @@ class Entry:
     notes: tuple[str, ...]
     worlds_of_parts: dict[str, str]
     densities: dict[str, float]
+    flags: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Everything that a reader should know."""
+        return (*worded(self.flags, self.trust), *self.notes)
 
     @property
     def worlds(self) -> tuple[str, ...]:
@@ -184,10 +192,8 @@ def _entry(folder: Path, verification: Verification) -> Entry:
         digest=digest,
         result=result,
         trust=verification.trust,
-        notes=(
-            *verification.flags,
-            *verification.notes,
-        ),
+        notes=verification.notes,
+        flags=verification.flags,
         worlds_of_parts=worlds,
         densities=densities,
     )

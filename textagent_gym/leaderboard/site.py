@@ -313,7 +313,7 @@ def _result_page(site: Path, entry: Entry) -> dict[str, Any]:
     return {
         "entry": entry,
         "details": _details(entry),
-        "notes": [shown(note) for note in entry.notes],
+        "notes": [shown(note) for note in entry.remarks],
         "part_summaries": part_summaries,
         "episodes": episodes[:MOST_LISTED],
         "hidden": max(0, len(episodes) - MOST_LISTED),

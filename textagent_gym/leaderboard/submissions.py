@@ -46,7 +46,7 @@ def accept(
         rerun: the caller's own result of the same agent; that success is the same within the interval is noted.
 
     Returns:
-        the entry, whose folder is where it is now, and whose notes say what looks as if somebody else had played.
+        the entry, whose folder is where it is now, and whose remarks say what looks as if somebody else had played.
 
     Raises:
         InvalidOptionError: it is no result, is not right, is there already, is too large, its agent's name may look
