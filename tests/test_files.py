@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from textagent_gym.errors import InvalidOptionError
 from textagent_gym.files import PART, cache_folder, check_writable, whole_file, whole_folder, write_whole
 
 
@@ -51,11 +52,32 @@ def test_a_folder_whose_filling_fails_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_a_file_that_cannot_be_written_is_found_out_before(tmp_path: Path) -> None:
-    check_writable(tmp_path / "new" / "result.jsonl")
-    assert os.listdir(tmp_path / "new") == []
-    with pytest.raises(OSError, match="folder"):
-        check_writable(tmp_path / "new")
+@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("file/x", "cannot be written: Not a directory"),
+        ("/dev/null/x", "cannot be written: Not a directory"),
+        ("/proc/x/y", "cannot be written: "),
+        ("/dev/null", "is no plain file; name a "),
+        ("n" * 300, "cannot be written: File name too long"),
+    ],
+)
+def test_what_cannot_be_written_is_found_out_before(tmp_path: Path, name: str, reason: str, folder: bool) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidOptionError, match=reason):
+        check_writable(tmp_path / name, folder=folder)
+
+
+def test_a_file_is_no_folder_and_finding_out_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for folder in (False, True):
+        check_writable(tmp_path / "new" / "x", folder=folder)
+        check_writable(tmp_path / ("folder" if folder else "file"), folder=folder)
+        with pytest.raises(InvalidOptionError, match="name a folder" if folder else "name a file"):
+            check_writable(tmp_path / ("file" if folder else "folder"), folder=folder)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
 
 
 def test_the_cache_is_where_the_variable_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

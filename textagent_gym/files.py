@@ -109,28 +109,23 @@ def lock(file: IO[str], *, wait: bool = True) -> None:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def check_writable(path: Path) -> None:
-    """Find out before hours of work whether a file can be written; folders above it are made.
+def check_writable(path: Path, *, folder: bool = False) -> None:
+    """Find out before hours of work whether a file can be written; nothing is left behind.
+
+    Args:
+        path: file, which may exist.
+        folder: whether it is a folder, into which files are written.
 
     Raises:
-        OSError: it cannot.
+        InvalidOptionError: it cannot; the message says why.
     """
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file")
-    with whole_file(path.with_name(f".{path.name[:_LONGEST_STEM]}-check")) as file:
-        file.write("")
-    path.with_name(f".{path.name[:_LONGEST_STEM]}-check").unlink()
-
-
-def check_folder_writable(folder: Path) -> None:
-    """Find out before hours of work whether files can be written into a folder; nothing is left behind.
-
-    Raises:
-        InvalidOptionError: they cannot; the message says why.
-    """
-    above = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
     try:
+        if path.exists() and not (path.is_dir() if folder else path.is_file()):
+            kind = "a folder" if path.is_dir() else "a file" if path.is_file() else "no plain file"
+            raise InvalidOptionError(f"{path} is {kind}; name a {'folder' if folder else 'file'}")
+        place = path if folder else path.parent
+        above = next(each for each in (place, *place.absolute().parents) if os.path.lexists(each))
         with tempfile.TemporaryDirectory(dir=above, prefix=".check-"):
             pass
     except OSError as error:
-        raise InvalidOptionError(f"{folder} cannot be written: {error.strerror or error}") from error
+        raise InvalidOptionError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -32,6 +32,7 @@ from textagent_gym.evaluation import (
 )
 from textagent_gym.evaluation.records import line
 from textagent_gym.evaluation.remarks import LONGEST_REMARK, MOST_REMARKS
+from textagent_gym.leaderboard.entries import check_entry
 from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.processes import start
 from textagent_gym.wrappers import ActionParser
@@ -42,6 +43,7 @@ pytest.importorskip("tenacity", reason='needs: pip install "textagent-gym[chat]"
 from textagent_gym.agents import ChatAgents, ChatSettings
 
 LIGHTS = "lights/Lights-v0"
+PRICES = {"price_input": 2.0, "price_output": 20.0}
 
 
 @pytest.fixture(scope="module")
@@ -293,7 +295,7 @@ def test_a_damaged_call_costs_a_turn_and_of_several_the_first_counts(server: str
         ("good", {"episode_turns": 2}, "turns", 2),
         ("good", {"episode_tokens": 4}, "tokens", 2),
         ("good", {"episode_seconds": 1e-9}, "time", 0),
-        ("good", {"episode_cost": 100e-6, "price_input": 2.0, "price_output": 20.0}, "cost", 2),
+        ("good", {"episode_cost": 100e-6, **PRICES}, "cost", 2),
     ],
 )
 def test_an_agent_stops_at_its_limits(
@@ -321,19 +323,18 @@ def test_what_is_refused_for_another_reason_is_not_lost(server: str) -> None:
 
 
 def test_the_cost_is_that_of_the_tokens_which_the_server_counts(server: str, tmp_path: Path) -> None:
-    prices = {"price_input": 2.0, "price_output": 20.0}  # A call reads 10 tokens and writes 3.
-    result = play(server, "good", **prices)
+    result = play(server, "good", **PRICES)  # A call reads 10 tokens and writes 3.
     assert [episode.cost for episode in result.episodes] == [pytest.approx(80e-6 * e.turns) for e in result.episodes]
     save(result, tmp_path / "r.jsonl")
     assert load(tmp_path / "r.jsonl") == result
     assert [episode.cost for episode in play(server, "good").episodes] == [None] * 3
     assert "cost" not in line(play(server, "good").episodes[0])
-    assert [episode.cost for episode in play(server, "uncounted", **prices).episodes] == [None] * 3
+    assert [episode.cost for episode in play(server, "uncounted", **PRICES).episodes] == [None] * 3
 
 
 def test_the_cost_of_a_suite_is_in_its_summary(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SUITES, SUITE.name, SUITE)
-    result = evaluate_suite(SUITE, agents(server, "good", price_input=2.0, price_output=20.0), tmp_path / "r")
+    result = evaluate_suite(SUITE, agents(server, "good", **PRICES), tmp_path / "r")
     summary = json.loads((tmp_path / "r" / "summary.json").read_text())
     assert summary["all"]["cost"] == pytest.approx(80e-6 * sum(episode.turns for episode in result.episodes))
     assert verify_result(tmp_path / "r").mismatches == ()
@@ -341,8 +342,50 @@ def test_the_cost_of_a_suite_is_in_its_summary(server: str, tmp_path: Path, monk
     jsonschema.validate(json.loads(lines[1]), schemas()["PART.jsonl"])
 
 
+def test_a_result_continues_at_another_address_and_for_other_prices_and_says_so(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+    folder, first, second = tmp_path / "r", agents(server, "good"), agents(server, "parts", **PRICES)
+    answer, left = first.answer, [7]
+
+    def spent(*arguments: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise AgentFailedError("nothing left")
+        return answer(*arguments, **options)
+
+    monkeypatch.setattr(first, "answer", spent)
+    with pytest.raises(AgentFailedError):
+        evaluate_suite(SUITE, first, folder)
+    evaluate_suite(SUITE, second, folder)
+    kept = {path: path.read_bytes() for path in folder.iterdir()}
+    evaluate_suite(SUITE, agents(server, "good", price_input=1.0, price_output=1.0), folder)  # It is complete.
+    assert {path: path.read_bytes() for path in folder.iterdir()} == kept
+    assert json.loads((folder / "result.json").read_text())["details"] == first.details
+    assert [load(folder / f"{part.name}.jsonl").details for part in SUITE.parts] == [second.details] * 2
+    evaluate_suite(SUITE, second, tmp_path / "other")
+    one, other = check_entry(folder), check_entry(tmp_path / "other")
+    assert one.agent_slug == other.agent_slug
+
+
+@pytest.mark.parametrize("changed", [{"temperature": 0.5}, {"hints": True}, {"price_input": 1.0}])
+def test_what_decides_what_an_agent_does_must_stay(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any]
+) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+    settings = {**PRICES, "episode_cost": 1.0}  # By which prices end episodes.
+    play_again = agents(server, "good", **{**settings, **changed})
+    evaluate_suite(SUITE, agents(server, "good", **settings), tmp_path / "r")
+    with pytest.raises(InvalidOptionError, match=r"another result \(different: details\)"):
+        evaluate_suite(SUITE, play_again, tmp_path / "r")
+    evaluate(LIGHTS, agents(server, "good", **settings), tasks=1, path=tmp_path / "r.jsonl")
+    with pytest.raises(InvalidOptionError, match=r"another evaluation \(different: details"):
+        evaluate(LIGHTS, play_again, tasks=1, path=tmp_path / "r.jsonl")
+
+
 def test_a_limit_of_cost_that_cannot_be_kept_ends_the_episode_without_a_loss(server: str) -> None:
-    settings = {"price_input": 2.0, "price_output": 20.0, "episode_cost": 1.0}
+    settings = {**PRICES, "episode_cost": 1.0}
     (episode,) = play(server, "uncounted", tasks=1, **settings).episodes
     assert "episode_cost cannot be kept" in episode.broken
 

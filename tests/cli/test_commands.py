@@ -27,6 +27,24 @@ from textagent_gym.wrappers import AdmissibleActionHints
 
 LIGHTS = "lights/Lights-v0"
 SMALL = "TextWorld-w2-o3-q4"
+ENTRY = ENTRIES / "textcraft-quick-v2"
+POLICY = ENTRIES.parent / "policies" / "textcraft" / "policy"
+INTO_NOTHING = [
+    (*command, "--out", "/dev/null/x")
+    for command in (
+        ("eval", "--suite", "textcraft-quick-v2"),
+        ("eval", LIGHTS),
+        ("demos", LIGHTS, "--tasks", "1"),
+        ("export", "ALFWorld-v0", "--tasks", "1"),
+        ("trajectories", str(ENTRY / "oracle"), "--format", "atif"),
+        ("trajectories", str(ENTRY / "oracle"), "--format", "inspect"),
+        ("leaderboard", "build", str(ENTRY)),
+        ("challenge", "commit", str(POLICY), "--suite", "alfworld-quick-v1"),
+        ("swe", "build"),
+        ("swe", "rows"),
+    )
+]
+"""Every command with --out."""
 
 
 class NumberAgent:
@@ -105,6 +123,17 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
     assert "--no-" not in text.replace("--no-instructions", "")
 
 
+@pytest.mark.parametrize("asked", [(LIGHTS, "--tasks", "2"), ("--suite", "textcraft-quick-v2")], ids=["id", "suite"])
+def test_a_complete_result_says_that_nothing_was_played(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    command = ("eval", *asked, "--agent", "random", "--out", str(tmp_path / "r"))
+    first, second, third = (call(*command, *more) for more in ((), (), ("--retry-broken",)))
+    assert [each.returncode for each in (first, second, third)] == [0, 0, 0]
+    assert second.stdout == third.stdout == "Complete already: nothing was played.\n" + first.stdout
+    if asked[0] == LIGHTS:
+        (tmp_path / "r").rename(tmp_path / "r.part")  # As if it had been stopped at its last line.
+        assert "nothing was played" not in call(*command).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -141,7 +170,7 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
         (("verify", str(ENTRIES / "babyai-quick-v1" / "random" / "summary.json")), "name the folder that it is in"),
         (("compare", "/nowhere", "/nowhere"), "Error: /nowhere cannot be read: it does not exist"),
         (("challenge", "draw", "/nowhere", "--out", "x"), "Error: /nowhere cannot be read: it does not exist"),
-        (("demos", LIGHTS, "--out", "/dev/null/x", "--tasks", "1"), "File exists"),
+        *((command, "Error: /dev/null/x cannot be written: Not a directory") for command in INTO_NOTHING),
         (("frobnicate",), "frobnicate"),
         ((), "subcommand"),
     ],

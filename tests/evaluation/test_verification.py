@@ -301,6 +301,14 @@ def test_an_agent_may_be_told_the_admissible_actions_and_its_result_says_so(tmp_
     assert any(what.startswith("details is ") for what in noticed)
 
 
+@pytest.mark.parametrize("name", ["base_url", "price_input"])
+def test_an_address_or_a_price_that_no_run_has_recorded_is_noticed(honest: Path, tmp_path: Path, name: str) -> None:
+    folder = Path(shutil.copytree(honest, tmp_path / "r"))
+    replace(folder / "result.json", "{}", f'{{\n    "{name}": 1\n  }}')
+    summarize_again(folder)
+    assert {mismatch.what.partition(" is ")[0] for mismatch in verify_result(folder).mismatches} >= {"details"}
+
+
 def test_an_edit_that_leaves_the_seal_is_noticed(honest: Path, tmp_path: Path) -> None:
     for number, line in enumerate(paths(honest)[0].read_text().splitlines()):
         path = tmp_path / f"{number}.jsonl"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import jsonschema
 import pytest
 
 from tests.cli.program import call
 from tests.evaluation.results import SUITE, read, summarize_again, write
+from textagent_gym.agents import make_agent
 from textagent_gym.errors import InvalidOptionError
+from textagent_gym.evaluation import SUITES, Suite, evaluate_suite, verify_result
 from textagent_gym.evaluation.learning import LEARNING
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, records_of
 from textagent_gym.leaderboard import build, submissions
@@ -21,6 +27,8 @@ from textagent_gym.leaderboard.entries import check_entry
 from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.leaderboard.submissions import accept
 from textagent_gym.leaderboard.trust import note_trust
+
+OTHER = replace(SUITE, name="lights-other-v1")
 
 
 @pytest.fixture
@@ -118,6 +126,25 @@ def test_whoever_accepts_is_told_that_the_oracle_seems_to_have_played(sent: Path
     assert "oracle" in shown
 
 
+def test_a_policy_that_was_recomputed_is_not_said_to_be_somebody_else(
+    sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = accept(renamed(sent, tmp_path / "copy"), tmp_path / "results")
+    pages = []
+    for levels in (("replayed",), ("replayed", "recomputed")):
+        note_trust(tmp_path / "results", entry.digest, levels)
+        (shown,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
+        pages.append((tmp_path / "site" / "results" / f"{shown.slug}.html").read_text())
+    assert ["it is the policy that plays like this" in page for page in pages] == [False, True]
+    assert all("its actions are the oracle" in page for page in pages)
+    flagged = replace(verify_result(entry.folder), trust=("replayed", "recomputed"))
+    assert "Flag: Part" in call("verify", str(entry.folder)).stdout
+    monkeypatch.setattr("textagent_gym.evaluation.verify_result", lambda *_, **__: flagged)
+    told = call("verify", str(entry.folder)).stdout
+    assert "Note: Part" in told
+    assert "Flag" not in told
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -156,8 +183,108 @@ def test_a_submission_is_bounded(sent: Path, tmp_path: Path, monkeypatch: pytest
         accept(sent, tmp_path / "results")
 
 
+class Mine:
+    """An agent whose name does not say how well it plays."""
+
+    name = "mine"
+
+    def __init__(self, skilled: bool, details: dict[str, Any], env: gymnasium.Env[str, str]) -> None:
+        self.details, self._skilled = details, skilled
+        self._oracle = make_agent("oracle", env)
+
+    def reset(self, seed: int) -> None:
+        self._oracle.reset(seed)
+
+    def act(self, observation: str, info: dict[str, Any]) -> str:
+        return self._oracle.act(observation, info) or "" if self._skilled else "wait"
+
+
+def played(folder: Path, *, skilled: bool = True, suite: Suite = SUITE, **details: Any) -> Path:
+    """A result of "mine"."""
+    evaluate_suite(suite, partial(Mine, skilled, {"model": "m", **details}), folder)
+    return folder
+
+
+def test_an_agent_that_was_run_again_with_the_same_success_has_proven_it(tmp_path: Path) -> None:
+    first, second = played(tmp_path / "sent", base_url="http://a"), played(tmp_path / "mine", base_url="http://b")
+    into = ("--into", str(tmp_path / "results"))
+    assert "Accepted" in call("leaderboard", "accept", str(first), "--rerun", str(second), *into).stdout
+    (entry,), _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
+    assert entry.trust == ("replayed", "re-run")
+    proof = (
+        "re-run: success 1.000 [0.646, 1.000] as sent and 1.000 [0.646, 1.000] when run again, on 7 tasks; "
+        f"difference 0.000 [-0.595, 0.595]; summary {hashlib.sha256((second / SUMMARY).read_bytes()).hexdigest()}"
+    )
+    ledger = json.loads((tmp_path / "results" / "trust.json").read_text())
+    assert ledger == {entry.digest: ["replayed", proof]}
+    table = (tmp_path / "site" / "index.html").read_text()
+    assert f'title="{proof}.">re-run</span>' in table
+    assert proof in (tmp_path / "site" / "results" / f"{entry.slug}.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"skilled": False}, r"success 1.000 .* as sent and 0.000 .* when run again, .* another success"),
+        ({"temperature": 0.5}, "agent's details .* is .*'temperature': 0.5.* was sent"),
+        ({"suite": OTHER}, "the suite of .* is 'lights-other-v1', and 'lights-test-v1' was sent"),
+    ],
+)
+def test_what_another_success_or_agent_has_reached_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], reason: str
+) -> None:
+    monkeypatch.setitem(SUITES, OTHER.name, OTHER)
+    second = played(tmp_path / "mine", **settings)
+    with pytest.raises(InvalidOptionError, match=reason):
+        accept(played(tmp_path / "sent"), tmp_path / "results", rerun=second)
+    assert everything(tmp_path / "results") == []
+
+
+def linked(sent: Path, place: Path) -> Path:
+    """Other names of the same files."""
+    return Path(shutil.copytree(sent, place, copy_function=os.link))
+
+
+def of_another_name(sent: Path, place: Path) -> Path:
+    return renamed(sent, place, "mine 2")
+
+
+def unfinished(sent: Path, place: Path) -> Path:
+    (Path(shutil.copytree(sent, place)) / SUMMARY).unlink()
+    return place
+
+
+def forged(sent: Path, place: Path) -> Path:
+    shutil.copytree(sent, place)
+    records = records_of(place, SUITE.parts[0])
+    values = read(records)
+    values[1]["rewards"] = [1.0, *values[1]["rewards"][1:]]
+    write(records, values)
+    summarize_again(place)
+    return place
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (lambda sent, place: sent, "run the agent again yourself"),
+        (linked, "run the agent again yourself"),
+        (of_another_name, "the agent of .* is 'mine 2', and 'mine' was sent"),
+        (unfinished, "is no right result: .* no complete result"),
+        (forged, "is no right result: .* is recorded"),
+    ],
+    ids=["same", "linked", "renamed", "unfinished", "forged"],
+)
+def test_what_is_no_second_run_of_the_agent_proves_nothing(tmp_path: Path, other: Any, reason: str) -> None:
+    sent = played(tmp_path / "sent")
+    with pytest.raises(InvalidOptionError, match=reason):
+        accept(sent, tmp_path / "results", rerun=other(sent, tmp_path / "other"))
+    assert everything(tmp_path / "results") == []
+
+
 def test_what_a_maintainer_has_proven_is_shown(sent: Path, results: Path, tmp_path: Path) -> None:
-    accept(sent, tmp_path / "results", rerun=True)
+    entry = accept(sent, tmp_path / "results")
+    note_trust(tmp_path / "results", entry.digest, ("replayed", "re-run"))
     accept(results / SUITE.name / "admissible-random", tmp_path / "results")
     entries, _ = build(tmp_path / "results", tmp_path / "site", episodes=0)
     assert {entry.agent: entry.trust for entry in entries} == {

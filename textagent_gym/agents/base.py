@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import gymnasium
 
 from textagent_gym.core import TextEnv
 from textagent_gym.errors import InvalidOptionError
+
+_PRICES = ("price_input", "price_output")
 
 
 class Agent(Protocol):
@@ -32,6 +35,18 @@ class Agent(Protocol):
             AgentError: it cannot answer, and this says nothing about its policy.
         """
         ...
+
+
+def identifying(details: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts about an agent that say who it is: all on which its actions can depend.
+
+    Where its server is and what it costs do not; prices do where a limit of cost ends episodes.
+
+    >>> identifying({"model": "m", "base_url": "http://localhost/v1", "price_input": 2.0, "price_output": 8.0})
+    {'model': 'm'}
+    """
+    others = ("base_url", *(_PRICES if details.get("episode_cost") is None else ()))
+    return {name: value for name, value in details.items() if name not in others}
 
 
 def text_env(env: gymnasium.Env[str, str], agent: str, needs: str) -> TextEnv[Any]:

@@ -32,8 +32,8 @@ _Count = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="
 class ChatSettings:
     """How a model is asked. What is `None` is left to the server.
 
-    Everything is recorded that an answer can depend on, and what it costs: neither the key nor how patiently a server
-    that does not answer is asked again.
+    Everything is recorded that an answer can depend on, and the address and the prices; neither the key nor how
+    patiently a server that does not answer is asked again.
     """
 
     base_url: _Text = None

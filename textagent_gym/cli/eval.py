@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from textagent_gym.evaluation import AgentMaker, EpisodeRecord
 
+_NOTHING_PLAYED = "Complete already: nothing was played."
 _FIXED_BY_A_SUITE = ("env", "set", "split", "tasks", "episodes", "seed")
 
 
@@ -133,6 +134,7 @@ class Eval(ChosenTasks):
         from textagent_gym.evaluation import check_suite, evaluate_suite, suite_of
         from textagent_gym.evaluation.episode import base_of
         from textagent_gym.evaluation.learning import curve_of
+        from textagent_gym.evaluation.results import records_of
 
         defaults = Eval()
         changed = [option for option in _FIXED_BY_A_SUITE if getattr(self, option) != getattr(defaults, option)]
@@ -151,6 +153,8 @@ class Eval(ChosenTasks):
                 base.tasks.prepare(
                     base.split, range(part.first, part.first + part.tasks), workers=self.workers, progress=done
                 )
+        files = [records_of(self.out, part) for part in suite.parts]
+        complete = _times(files)
         with self._playing(suite.episodes, str(self.out)) as ended:
             result = evaluate_suite(
                 suite,
@@ -162,6 +166,8 @@ class Eval(ChosenTasks):
                 ended=ended,
             )
         console = Console()
+        if _times(files) == complete:
+            console.print(_NOTHING_PLAYED)
         console.print(suite_table(result))
         status = _print_broken(console, result.episodes)
         console.print(f"Result: {self.out}   Check it with: textagent-gym verify {self.out}", soft_wrap=True)
@@ -187,6 +193,8 @@ class Eval(ChosenTasks):
             check_evaluation(env, agent, **asked)
             self.prepare(env, count)
             kept = "" if self.out is None else str(part_of(self.out))
+            files = [] if self.out is None else [self.out]
+            complete = _times(files)
             with self._playing(count * self.episodes, kept) as ended:
                 result = evaluate(
                     env, agent, **asked, retry_broken=self.retry_broken, workers=self.workers or 1, ended=ended
@@ -194,6 +202,8 @@ class Eval(ChosenTasks):
         finally:
             env.close()
         console = Console()
+        if files and _times(files) == complete:
+            console.print(_NOTHING_PLAYED)
         console.print(evaluation_table(result))
         status = _print_broken(console, result.episodes)
         if self.out is not None:
@@ -227,6 +237,11 @@ class Eval(ChosenTasks):
             where = f"kept in {kept}; the same command resumes" if kept else "and not kept, for want of --out"
             state = f"Stopped after {tally.played} of {total} episodes, {where}."
             raise type(stop)(f"{stop} {state}".strip()) from (stop if isinstance(stop, Exception) else None)
+
+
+def _times(files: Sequence[Path]) -> list[int]:
+    """When each of some files was written, in nanoseconds; those that are missing are left out."""
+    return [file.stat().st_mtime_ns for file in files if file.exists()]
 
 
 def _print_broken(console: Console, episodes: Sequence[EpisodeRecord]) -> int:

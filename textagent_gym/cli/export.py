@@ -27,8 +27,10 @@ class Export(ChosenTasks):
 
         from textagent_gym.cli.progress import bar
         from textagent_gym.errors import UnsupportedOperationError
+        from textagent_gym.files import check_writable
         from textagent_gym.tasks import TaskSource
 
+        check_writable(self.out, folder=True)
         env, count = self.make(default="train")
         base = env.unwrapped
         if type(base.tasks).export is TaskSource.export:

@@ -74,8 +74,9 @@ class Accept:
     """Folder of the policy that is said to have played: every token is computed again."""
     challenge: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
     """Challenge that the result is said to answer."""
-    rerun: bool = False
-    """Whether you have run the agent again, with the same success: RESULTS/trust.json then says so."""
+    rerun: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
+    """Folder of your own result of the same agent in the same suite, which is checked by replay, too. If the 95%
+    interval of the difference holds zero, RESULTS/trust.json notes both successes."""
 
     def run(self) -> int:
         """Accept; an error says why it is refused."""
@@ -96,7 +97,7 @@ class Accept:
             raise InvalidOptionError(f"{self.result} is refused: {error}") from error
         console = Console()
         console.print(f"Accepted: {entry.folder}", soft_wrap=True, markup=False, highlight=False)
-        for note in entry.notes:
+        for note in entry.remarks:
             console.print(visible(f"Note: {note}"), style="yellow", markup=False, highlight=False, soft_wrap=True)
         return 0
 

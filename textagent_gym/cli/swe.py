@@ -72,6 +72,9 @@ class Build(Fetch):
 
     def run(self) -> int:
         """Fetch every package, and make its recipes."""
+        from textagent_gym.files import check_writable
+
+        check_writable(self.out)
         _check_count(self.count)
         return super().run()
 
@@ -130,7 +133,9 @@ class Rows(_OfPackages):
         from textagent_gym.cli.progress import bar
         from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
         from textagent_gym.domains.swe.rows.export import export_rows
+        from textagent_gym.files import check_writable
 
+        check_writable(self.out)
         _check_count(self.count)
         source = BuiltTasks(self.names, self.mutants, sandbox=self.sandbox)
         count = min(self.count, source.size(self.split))

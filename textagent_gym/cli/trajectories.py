@@ -32,12 +32,13 @@ class Trajectories:
         """Write the files."""
         from rich.console import Console
 
-        from textagent_gym.files import write_whole
+        from textagent_gym.files import check_writable, write_whole
         from textagent_gym.leaderboard.atif import atif
         from textagent_gym.leaderboard.conversations import read_conversations
         from textagent_gym.leaderboard.inspect_logs import write_inspect_log
 
-        if self.out.exists() and not (self.out.is_dir() and not any(self.out.iterdir())):
+        check_writable(self.out, folder=True)
+        if self.out.exists() and any(self.out.iterdir()):
             raise InvalidOptionError(f"{self.out} is there already, and is not overwritten; name another folder")
         count = 0
         for part, group in groupby(read_conversations(self.result), lambda conversation: conversation.part):

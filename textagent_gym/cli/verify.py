@@ -60,6 +60,7 @@ class Verify:
         from textagent_gym.cli.progress import bar
         from textagent_gym.cli.tables import suite_table
         from textagent_gym.evaluation import load_result, verify_result
+        from textagent_gym.evaluation.copies import worded
         from textagent_gym.evaluation.trust import RECOMPUTED
 
         if self.set or self.trust:
@@ -75,8 +76,10 @@ class Verify:
         if not status:
             console = Console()
             console.print(suite_table(result))
-            for flag in verification.flags:
-                console.print(visible(f"Flag: {flag}"), style="yellow", markup=False, highlight=False, soft_wrap=True)
+            label = "Note" if recomputed else "Flag"
+            for flag in worded(verification.flags, verification.trust):
+                text = visible(f"{label}: {flag}")
+                console.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
             console.print(f"Proven: {', '.join(verification.trust)}.", style="green", highlight=False)
         return status
 

@@ -25,6 +25,7 @@ from textagent_gym.core import Snapshot, TextEnv
 from textagent_gym.errors import TextAgentError
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation
+from textagent_gym.evaluation.trust import RECOMPUTED
 
 SIGNIFICANT = 0.001
 """Largest p-value of a copy: of a thousand honest results, one or two are flagged."""
@@ -119,6 +120,18 @@ def find_copies(evaluation: Evaluation, spec: EnvSpec) -> list[Copy | EpisodeCop
         if some
     ]
     return [copy for copy in copies if copy.p_value <= SIGNIFICANT]
+
+
+def worded(flags: Sequence[str], trust: Sequence[str]) -> tuple[str, ...]:
+    """Flags as a reader should take them: a policy whose tokens were computed again has played, however it plays.
+
+    Args:
+        flags: sentences about copies.
+        trust: levels of trust that were proven.
+    """
+    if RECOMPUTED not in trust:
+        return tuple(flags)
+    return tuple(f"{flag} Its tokens were computed again: it is the policy that plays like this." for flag in flags)
 
 
 def _expert_episodes(env: gymnasium.Env[str, str], base: TextEnv[Any], evaluation: Evaluation) -> EpisodeCopy:

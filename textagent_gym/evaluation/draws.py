@@ -13,7 +13,7 @@ from pathlib import Path
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.trust import Challenge, challenge_of, draw_seed, write_challenge
-from textagent_gym.files import write_whole
+from textagent_gym.files import check_writable, write_whole
 
 DRAWS = "draws.json"
 """Name of the ledger in a folder of results, where the leaderboard looks for it."""
@@ -63,6 +63,7 @@ def draw(commitment: Path, path: Path, ledger: Path | None = None, submitter: st
             commitment has its seed already.
     """
     challenge = draw_seed(commitment)
+    check_writable(path)
     if path.exists():
         raise InvalidOptionError(f"{path} is there already, and is not overwritten")
     if ledger is not None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import gymnasium
 
+from textagent_gym.agents import identifying
 from textagent_gym.errors import InvalidOptionError, MissingDataError
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.learning import LEARNING, LearningCurve, curve_of
@@ -30,7 +31,7 @@ from textagent_gym.evaluation.runner import check_evaluation, evaluate, has_begu
 from textagent_gym.evaluation.statistics import Interval, Summary, repeated, success_by_axis, summarize
 from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import provable
-from textagent_gym.files import check_folder_writable, lock, write_whole
+from textagent_gym.files import check_writable, lock, write_whole
 from textagent_gym.knobs import AXES
 from textagent_gym.wrappers import ActionParser, AdmissibleActionHints
 
@@ -171,14 +172,12 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
         InvalidOptionError: the agent cannot play the suite, or the folder holds something else or cannot be written.
         MissingDataError: the suite's data are not all there.
     """
-    if not folder.is_file():  # Which is said below, in other words.
-        check_folder_writable(folder)
+    check_writable(folder, folder=True)
     identity: dict[str, Any] = {}
     for part in suite.parts:
         with closing(make_part(part, getattr(agent, "details", {}))) as env:
             if not identity:
-                identity = _identity(suite, agent, env)
-                _check_folder(folder, identity, suite)
+                identity = _kept(folder, _identity(suite, agent, env), suite)
             check_size(part, env)
             asked = {"tasks": part.tasks, "episodes": part.episodes, "seed": part.seed, "first": part.first}
             check_evaluation(env, agent, **asked, path=records_of(folder, part))
@@ -193,24 +192,28 @@ def _identity(suite: Suite, agent: AgentMaker, env: gymnasium.Env[str, str]) -> 
     return {"format": FORMAT, "suite": suite.name, "digest": suite.digest, "agent": name, "details": details}
 
 
-def _check_folder(folder: Path, identity: dict[str, Any], suite: Suite) -> None:
-    """Raise `InvalidOptionError` if a folder holds anything but the beginning of this very result.
+def _kept(folder: Path, identity: dict[str, Any], suite: Suite) -> dict[str, Any]:
+    """What `result.json` holds or will hold: of the same agent, the address and the prices that are there stay.
 
     Nothing is lost of a result whose agent has played nothing, so it may be another one.
+
+    Raises:
+        InvalidOptionError: a folder holds anything but the beginning of this very result.
     """
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    if not folder.is_dir():
-        raise InvalidOptionError(f"{folder} is a file; name a folder for the result of a suite")
+    if not folder.exists() or not any(folder.iterdir()):
+        return identity
     try:
         there = json.loads((folder / IDENTITY).read_text(encoding="utf-8"))
-        different = ", ".join(sorted(name for name, value in identity.items() if there.get(name) != value))
-    except (OSError, ValueError, AttributeError) as error:
+        agent, other = identifying(identity["details"]), identifying(there["details"])
+        named = {name for name, value in identity.items() if name != "details" and there.get(name) != value}
+        different = ", ".join(sorted(named | ({"details"} if agent != other else set())))
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise InvalidOptionError(f"{folder} holds something else than a result; choose another folder") from error
     if different and (there.get("suite") != suite.name or any(has_begun(records_of(folder, p)) for p in suite.parts)):
         raise InvalidOptionError(
             f"{folder} holds another result (different: {different}); delete it or choose another folder"
         )
+    return identity if different else {**identity, "details": there["details"]}
 
 
 def check_size(part: Part, env: gymnasium.Env[str, str]) -> None:

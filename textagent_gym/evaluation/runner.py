@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from textagent_gym.agents import Agent
+from textagent_gym.agents import Agent, identifying
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import count_tasks, episode_seed
 from textagent_gym.evaluation.players import AgentMaker, Job, Played, Players, make_player, play_job, task_id
@@ -271,13 +271,14 @@ def has_begun(target: Path) -> bool:
 
 def _check_same(path: Path, head: str, empty: Evaluation) -> None:
     """Raise `InvalidOptionError` naming what differs between a file's header and an evaluation."""
-    wanted = header(empty)
-    if head == wanted:
-        return
     try:
-        there, here = json.loads(head), json.loads(wanted)
+        there, here = (
+            {**values, "details": identifying(values["details"])} for values in map(json.loads, (head, header(empty)))
+        )
+        if json.dumps(there, sort_keys=True) == json.dumps(here, sort_keys=True):
+            return
         names = ", ".join(sorted(name for name in here if there.get(name) != here[name]))
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, KeyError, TypeError):
         names = "header"
     raise InvalidOptionError(f"{path} holds another evaluation (different: {names}); delete it or choose another file")
 

@@ -28,7 +28,7 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.published import check_endless, suite_of
 from textagent_gym.evaluation.records import bounded_lines, read_line
 from textagent_gym.evaluation.suites import Suite
-from textagent_gym.files import write_whole
+from textagent_gym.files import check_writable, write_whole
 
 REPLAYED, CHALLENGE, RECOMPUTED = "replayed", "challenge", "recomputed"
 REPLAYED_BUT_TEXTS = "replayed, texts may differ"
@@ -253,6 +253,7 @@ def _read(path: Path) -> dict[str, object]:
 
 
 def _write_new(path: Path, values: dict[str, object]) -> None:
+    check_writable(path)
     if path.exists():
         raise InvalidOptionError(f"{path} is there already, and is not overwritten")
     write_whole(path, json.dumps(values, indent=2, sort_keys=True) + "\n")

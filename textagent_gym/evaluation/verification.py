@@ -15,7 +15,7 @@ from typing import Any
 
 import gymnasium
 
-from textagent_gym.agents import recomputer
+from textagent_gym.agents import identifying, recomputer
 from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.copies import find_copies
@@ -306,7 +306,9 @@ def _wrong_summary(folder: Path, result: Result) -> Iterator[tuple[str, str]]:
 def _wrong_header(evaluation: Evaluation, result: Result, part: Part, env: gymnasium.Env[str, str]) -> Iterator[str]:
     """What is wrong with the header of a part."""
     asked = {"tasks": part.tasks, "repeats": part.episodes, "seed": part.seed, "first": part.first}
-    expected = begin(env, result.agent, **asked, details=result.details)
+    other = evaluation.details.keys() - identifying(evaluation.details).keys()
+    details = {name: evaluation.details[name] if name in other else value for name, value in result.details.items()}
+    expected = begin(env, result.agent, **asked, details=details)
     for name in ("agent", "spec", "split", *asked, "details"):
         here, there = getattr(expected, name), getattr(evaluation, name)
         if json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import gymnasium
 
+from textagent_gym.agents import identifying
 from textagent_gym.errors import InvalidOptionError, MissingDataError, MissingDependencyError, TextAgentError
 from textagent_gym.evaluation import Result, Verification, verify_result
+from textagent_gym.evaluation.copies import worded
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, make_part
 from textagent_gym.registration import world_of
@@ -41,6 +43,7 @@ class Entry:
         result: suite, agent and episodes.
         trust: ways in which the result is known to be right, or its agent to be who it is said to be.
         notes: sentences about what a reader should know, such as other versions of packages.
+        flags: sentences about actions that are the oracle's or the expert's (see `copies`).
         worlds_of_parts: name of the world of each part, by the part's name.
         densities: reward density of each part, 0 (only success pays) to 1, by its name.
     """
@@ -53,6 +56,12 @@ class Entry:
     notes: tuple[str, ...]
     worlds_of_parts: dict[str, str]
     densities: dict[str, float]
+    flags: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Everything that a reader should know."""
+        return (*worded(self.flags, self.trust), *self.notes)
 
     @property
     def worlds(self) -> tuple[str, ...]:
@@ -72,8 +81,8 @@ class Entry:
 
     @property
     def agent_slug(self) -> str:
-        """Name of the agent in addresses; agents of one name with other details have another."""
-        details = json.dumps([self.result.agent, self.result.details], sort_keys=True)
+        """Name of the agent in addresses; another agent of the same name has another."""
+        details = json.dumps([self.result.agent, identifying(self.result.details)], sort_keys=True)
         return f"{_slug(self.result.agent)}-{hashlib.sha256(details.encode()).hexdigest()[:8]}"
 
 
@@ -186,10 +195,8 @@ def _entry(folder: Path, verification: Verification) -> Entry:
         digest=digest,
         result=result,
         trust=verification.trust,
-        notes=(
-            *verification.flags,
-            *verification.notes,
-        ),
+        notes=verification.notes,
+        flags=verification.flags,
         worlds_of_parts=worlds,
         densities=densities,
     )

@@ -31,12 +31,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, summarize
 from textagent_gym.evaluation.trust import CHALLENGE
-from textagent_gym.files import whole_folder, write_whole
+from textagent_gym.files import check_writable, whole_folder, write_whole
 from textagent_gym.leaderboard.charts import AXES, MAPS, Point, curve, density_curve, heat_map
 from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
 from textagent_gym.leaderboard.literature import literature
 from textagent_gym.leaderboard.trajectories import bounded, ending, trajectories
-from textagent_gym.leaderboard.trust import LEVELS, draws_noted, read_ledger
+from textagent_gym.leaderboard.trust import LEVELS, draws_noted, level_of, read_ledger
 
 MARKER = "site.json"
 MOST_COMPARED = 15
@@ -116,7 +116,10 @@ def build(
             except InvalidOptionError as error:
                 left_out.append(LeftOut(name, (str(error),)))
                 continue
-            entry = replace(entry, trust=tuple(dict.fromkeys((*entry.trust, *ledger.get(entry.digest, ())))))
+            noted = ledger.get(entry.digest, ())
+            proofs = [f"{each}." for each in noted if each not in LEVELS]
+            levels = tuple(dict.fromkeys((*entry.trust, *map(level_of, noted))))
+            entry = replace(entry, trust=levels, notes=(*entry.notes, *proofs))
             if CHALLENGE in entry.trust:
                 entry = replace(entry, notes=(*entry.notes, draws_noted(results, entry.result.suite.name)))
             try:
@@ -139,8 +142,9 @@ def build(
 
 def check_target(out: Path) -> None:
     """Raise `InvalidOptionError` unless a folder may be replaced by a site: it is missing, empty or a site."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise InvalidOptionError(f"{out} is no folder; name one for the site")
+    check_writable(out, folder=True)
+    if out.is_symlink():
+        raise InvalidOptionError(f"{out} is a link; name a folder for the site")
     if out.is_dir() and any(out.iterdir()) and not (out / MARKER).is_file():
         raise InvalidOptionError(f"{out} holds something else than a leaderboard; name another folder")
 
@@ -311,7 +315,7 @@ def _result_page(site: Path, entry: Entry) -> dict[str, Any]:
     return {
         "entry": entry,
         "details": _details(entry),
-        "notes": [shown(note) for note in entry.notes],
+        "notes": [shown(note) for note in entry.remarks],
         "part_summaries": part_summaries,
         "episodes": episodes[:MOST_LISTED],
         "hidden": max(0, len(episodes) - MOST_LISTED),

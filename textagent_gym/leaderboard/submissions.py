@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from textagent_gym.agents import identifying
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import Result, load_result
+from textagent_gym.evaluation import Result, compare, load_result
 from textagent_gym.evaluation.copies import folded
 from textagent_gym.evaluation.draws import DRAWS, described, read_draws
 from textagent_gym.evaluation.results import SUMMARY, files_of
 from textagent_gym.evaluation.trust import REPLAYED, REPLAYED_BUT_TEXTS
-from textagent_gym.leaderboard.entries import Entry, check_entry, check_name, find_results, shown_name
+from textagent_gym.leaderboard.entries import Entry, check_entry, check_name, find_results, shown, shown_name
 from textagent_gym.leaderboard.trust import RERUN, note_trust
 
 LARGEST_SUBMISSION = 2**26
@@ -31,7 +32,7 @@ def accept(
     *,
     model: Path | None = None,
     challenge: Path | None = None,
-    rerun: bool = False,
+    rerun: Path | None = None,
 ) -> Entry:
     """Take a result into a folder of results, as SUITE/AGENT-DIGEST.
 
@@ -42,14 +43,14 @@ def accept(
         results: folder of the results that have been accepted.
         seconds: time after which checking stops.
         model, challenge: what proves who played, and that nobody knew the tasks (see `verify_result`); it is noted.
-        rerun: whether the caller has run the agent again, with the same success; it is noted (see `trust`).
+        rerun: the caller's own result of the same agent; that success is the same within the interval is noted.
 
     Returns:
-        the entry, whose folder is where it is now, and whose notes say what looks as if somebody else had played.
+        the entry, whose folder is where it is now, and whose remarks say what looks as if somebody else had played.
 
     Raises:
-        InvalidOptionError: it is no result, is not right, is there already, is too large, or its agent's name may look
-            like another one (see `entries.check_name`); the message says why.
+        InvalidOptionError: it is no result, is not right, is there already, is too large, its agent's name may look
+            like another one (see `entries.check_name`), or `rerun` does not prove it; the message says why.
     """
     suite = load_result(folder).suite
     paths = [*files_of(folder, suite), folder / SUMMARY]
@@ -76,11 +77,53 @@ def accept(
         if place.exists():
             raise InvalidOptionError(f"it is there already: {place}")
         _check_own(entry.result, results)
+        proven = (*entry.trust, *(() if rerun is None else (_rerun(entry, folder, rerun, seconds),)))
         place.parent.mkdir(exist_ok=True)
-        proven = (*entry.trust, *((RERUN,) if rerun else ()))
         if proven not in ((REPLAYED,), (REPLAYED_BUT_TEXTS,)):
             note_trust(results, entry.digest, proven)
         return replace(entry, folder=copy.rename(place))
+
+
+def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float) -> str:
+    """What is noted of a result whose agent was run again: the level, and both successes.
+
+    Args:
+        entry: the result.
+        folder: place of the result as it was sent.
+        rerun: folder of the other result.
+        seconds: time after which checking that stops.
+
+    Raises:
+        InvalidOptionError: the other result is not right, not another one, not of this suite and agent, or its success
+            is another.
+    """
+    try:
+        again = check_entry(rerun, seconds)
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"{rerun}, in which the agent was run again, is no right result: {error}") from error
+    if _files(folder) & _files(rerun):
+        raise InvalidOptionError(f"{rerun} has files of {folder}: run the agent again yourself")
+    for what, asked, there in (
+        ("suite", entry.result.suite.name, again.result.suite.name),
+        ("agent", entry.result.agent, again.result.agent),
+        ("agent's details", identifying(entry.result.details), identifying(again.result.details)),
+    ):
+        if asked != there:
+            raise InvalidOptionError(shown(f"the {what} of {rerun} is {there!r:.100}, and {asked!r:.100} was sent"))
+    sent, ours = ({name: each.episodes for name, each in one.result.evaluations.items()} for one in (entry, again))
+    both = compare(sent, ours)
+    proof = (
+        f"success {both.first} as sent and {both.second} when run again, on {both.tasks} tasks; difference "
+        f"{both.difference}"
+    )
+    if not both.difference.low <= 0 <= both.difference.high:
+        raise InvalidOptionError(f"{proof}: it is another success")
+    return f"{RERUN}: {proof}; summary {again.digest}"
+
+
+def _files(folder: Path) -> set[tuple[int, int]]:
+    """The files of a folder, by whatever name."""
+    return {(status.st_dev, status.st_ino) for status in map(Path.stat, folder.iterdir())}
 
 
 def _clear_stopped(results: Path) -> None:

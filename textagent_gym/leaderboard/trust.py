@@ -2,7 +2,8 @@
 
 A replay at the time of building proves the score. What else was proven when a result was accepted is in `trust.json` at
 the top of the folder of results: levels by the SHA-256 of a result's `summary.json`, which holds those of all its other
-files. It is the maintainers' own file; nothing in a submission says how far it is to be trusted.
+files. A level may be followed by a colon and what proves it. It is the maintainers' own file; nothing in a submission
+says how far it is to be trusted.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ LEVELS = {
     CHALLENGE: "The tasks were drawn after the submitter had committed to a policy by its digest: nobody knew them. "
     "Who commits often may show the best draw: where there is a ledger of draws, the result's page says how many.",
     RECOMPUTED: "Every token was computed again with the policy: it is what the policy samples; nobody else acted.",
-    RERUN: "A maintainer has run the agent again, with the same success within the interval.",
+    RERUN: "A maintainer has run the agent again, and that result was checked by replay, too: the 95% interval of the "
+    "difference, task by task, holds zero. Both successes are on the result's page.",
 }
 """Meaning of each level, from the weakest on."""
 
 
 def read_ledger(results: Path) -> dict[str, tuple[str, ...]]:
     """Levels that were proven when results were accepted, by the SHA-256 of their summaries; empty without a ledger.
+
+    They are as they were noted; see `level_of`.
 
     Raises:
         InvalidOptionError: the file holds something else.
@@ -46,11 +50,20 @@ def read_ledger(results: Path) -> dict[str, tuple[str, ...]]:
         levels = {str(digest): tuple(each) for digest, each in values.items()}
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise InvalidOptionError(f"{path} is not a ledger of trust: {error}") from error
-    unknown = {str(level) for each in levels.values() for level in each} - set(LEVELS)
+    unknown = {level_of(str(noted)) for each in levels.values() for noted in each} - set(LEVELS)
     if unknown:
         names = ", ".join(sorted(unknown))[:200]
         raise InvalidOptionError(f"{path} names levels that do not exist: {names}; choose of: {', '.join(LEVELS)}")
     return levels
+
+
+def level_of(noted: str) -> str:
+    """The level that was noted, without what proves it.
+
+    >>> level_of("re-run: success 0.78 as sent and 0.79 when run again"), level_of("recomputed")
+    ('re-run', 'recomputed')
+    """
+    return noted.partition(":")[0]
 
 
 def draws_noted(results: Path, suite: str) -> str:
@@ -77,7 +90,7 @@ def note_trust(results: Path, digest: str, levels: Sequence[str]) -> None:
     Args:
         results: folder of the results.
         digest: SHA-256 of the result's summary, hexadecimal.
-        levels: levels that were proven.
+        levels: levels that were proven, with what proves them or without.
     """
     ledger = {**read_ledger(results), digest: tuple(levels)}
     write_whole(results / LEDGER, json.dumps(ledger, indent=2, sort_keys=True) + "\n")
