@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,16 @@ import pytest
 
 from tests.cli.program import call
 from tests.evaluation.results import LIGHTS, SUITE
-from textagent_gym.evaluation import SUITES, evaluate, evaluate_suite, interquartile_mean, load_result, save, summarize
+from textagent_gym.evaluation import (
+    SUITES,
+    evaluate,
+    evaluate_suite,
+    interquartile_mean,
+    load,
+    load_result,
+    save,
+    summarize,
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +79,30 @@ def test_a_result_file_has_one_part(tmp_path: Path) -> None:
     save(replace(honest, episodes=(honest.episodes[0],) * 4), tmp_path / "4.jsonl")
     done = call("aggregate", str(tmp_path / "3.jsonl"), str(tmp_path / "4.jsonl"))
     assert (done.returncode, "a run has no episodes to summarize (4 whose world broke)" in done.stderr) == (2, True)
+
+
+def test_names_that_look_alike_are_shown_as_codes_and_long_ones_are_cut(tmp_path: Path) -> None:
+    honest = evaluate(LIGHTS, "oracle", tasks=2)
+    for number, name in enumerate(("oracle", "\u043eracle", "x" * 10_000)):
+        save(replace(honest, agent=name), tmp_path / f"{number}.jsonl")
+    files = [str(tmp_path / f"{number}.jsonl") for number in range(3)]
+    told = call("aggregate", *files).stdout
+    assert f"Runs of 3 agents (oracle, \\u043eracle, {'x' * 80}\u2026)" in told
+    told = " ".join(call("compare", *files[:2]).stdout.split())
+    assert "\\u043eracle (second) against oracle (first)" in told
+    assert len(call("compare", *files[1:]).stdout) < 3000
+
+
+def test_a_part_that_broke_as_a_whole_is_compared_with_nothing(runs: list[Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(runs[0], tmp_path / "r"))
+    path = folder / f"{SUITE.parts[1].name}.jsonl"
+    part = load(path)
+    broken = [replace(each, broken="gone", terminated=False, truncated=True, success=False) for each in part.episodes]
+    save(replace(part, episodes=tuple(broken)), path)
+    done = call("compare", str(folder), str(runs[3]))
+    assert done.returncode == 0, done.stderr
+    cells = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip()}
+    assert (cells["all"][0], cells[SUITE.parts[1].name]) == ("4", ["0"])
 
 
 @pytest.mark.parametrize(

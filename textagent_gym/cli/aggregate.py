@@ -41,6 +41,7 @@ class Aggregate:
         from rich.text import Text
 
         from textagent_gym.evaluation import interquartile_mean
+        from textagent_gym.leaderboard.entries import shown_name
 
         what, parts, agents = self._summaries()
         runs = len(self.results)
@@ -69,7 +70,7 @@ class Aggregate:
         if broken:
             console.print(f"Broken episodes, which do not count: {broken}.", style="yellow")
         if len(set(agents)) > 1:
-            names = ", ".join(dict.fromkeys(agents))
+            names = ", ".join(map(shown_name, dict.fromkeys(agents)))
             note = f"Runs of {len(set(agents))} agents ({names}): only you know that they are of one method."
             console.print(visible(note), style="yellow", markup=False, highlight=False, soft_wrap=True)
         return 0

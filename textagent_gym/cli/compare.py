@@ -37,13 +37,14 @@ class Compare:
         from rich.text import Text
 
         from textagent_gym.evaluation import compare, summarize
+        from textagent_gym.leaderboard.entries import shown_name
 
         one, (name, first) = read_parts(self.first)
         other, (other_name, second) = read_parts(self.second)
         if one != other:
             raise InvalidOptionError(f"{self.first} is of {one}, and {self.second} of {other}: nothing to compare")
         table = Table(
-            title=Text(visible(f"{other_name} (second) against {name} (first) in {one}")),
+            title=Text(visible(f"{shown_name(other_name)} (second) against {shown_name(name)} (first) in {one}")),
             header_style="bold",
             box=SIMPLE_HEAD,
             padding=(0, 1, 0, 0),
@@ -54,9 +55,11 @@ class Compare:
         whole = compare(first, second)
         table.add_row("all", *_cells(whole))
         for part in first if len(first) > 1 else ():
-            table.add_row(
-                Text(visible(f" {part}")), *_cells(compare({part: first[part]}, {part: second[part]})), style="dim"
-            )
+            try:
+                cells = _cells(compare({part: first[part]}, {part: second[part]}))
+            except InvalidOptionError:  # All of its episodes broke in a result.
+                cells = ("0",)
+            table.add_row(Text(visible(f" {part}")), *cells, style="dim")
         console = Console()
         console.print(table)
         for which, parts in (("first", first), ("second", second)):
