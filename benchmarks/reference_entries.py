@@ -40,10 +40,12 @@ SUITES = (
     *("textcraft-minecraft-v1", "textcraft-agentgym-v1", "textcraft-agentgym-v2"),
     *("babyai-quick-v1", "babyai-core-v2", "babyai-state-size-v1", "babyai-action-size-v1"),
     *("babyai-solution-length-v2", "babyai-harder-v1", "babyai-agentgym-v1", "babyai-agentgym-v2"),
-    *("scienceworld-quick-v1", "scienceworld-core-v1", "swe-quick-v1", "swe-core-v1"),
+    *("scienceworld-quick-v1", "scienceworld-core-v1", "scienceworld-agentgym-v1", "scienceworld-harder-v1"),
+    *(f"scienceworld-{name}-v1" for name in ("state-size", "action-size", "solution-length", "reward-density")),
+    *("swe-quick-v1", "swe-core-v1"),
 )
-"""Suites that a small machine plays within minutes, and two that take half an hour or more: ScienceWorld's core, and
-SWE's, whose tasks are made by running tests."""
+"""Suites that a small machine plays within minutes, and three that take half an hour or more: ScienceWorld's core and
+AgentGym's, and SWE's core, whose tasks are made by running tests."""
 TINY = {
     "babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8)),
     "textworld-tiny-v1": (POLICIES / "textworld", PolicySettings(max_action_tokens=8, hints=True)),

@@ -138,7 +138,7 @@ def compare(
     """
     result = Comparison(differences=[])
     assert result.differences is not None
-    theirs.load(task, variation, env.unwrapped._source.simplifications)
+    theirs.load(task, variation, env.unwrapped._source.options.simplified)
     text, info = theirs.reset()
     observation, _ = env.reset(
         options={"task": f"ScienceWorld/v{VERSION}/{split_of(task, variation)}/{task}/{variation}"}

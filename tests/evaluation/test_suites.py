@@ -79,6 +79,11 @@ DIGESTS = {
     "scienceworld-quick-v1": "b40a6e2a1e998610",
     "scienceworld-core-v1": "3ffe3fed0d51467f",
     "scienceworld-agentgym-v1": "2ec3db98225b1f48",
+    "scienceworld-state-size-v1": "1a42ee8634d45546",
+    "scienceworld-action-size-v1": "b469d4373e35d70c",
+    "scienceworld-solution-length-v1": "0976723acd5afcb2",
+    "scienceworld-reward-density-v1": "2715e94f866ce54d",
+    "scienceworld-harder-v1": "8f7dc26aaaa381ae",
     "swe-quick-v1": "0c44c241844aa9d0",
     "swe-core-v1": "da63341feb01164a",
 }

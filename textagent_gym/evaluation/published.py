@@ -88,6 +88,17 @@ _SHORT_SCIENCE = [
 """Tasks that AgentGym serves: all but growing, inclined planes and genetics."""
 _DENSITIES: dict[str, float | str] = {"sparse": "sparse", "half": 0.5, "dense": "dense"}
 """Reward densities by the names of their parts. What is observed is the same, and only what pays differs."""
+_NO_CIRCUITS: dict[str, Any] = {
+    "task_types": [
+        *("use-thermometer", "measure-melting-point-unknown-substance"),
+        *("find-living-thing", "find-non-living-thing", "find-plant", "find-animal"),
+        *("chemistry-mix", "chemistry-mix-paint-secondary-color", "chemistry-mix-paint-tertiary-color"),
+        *("lifespan-longest-lived", "lifespan-shortest-lived", "lifespan-longest-lived-then-shortest-lived"),
+        "identify-life-stages-2",
+    ],
+    "solution_length": (1, 20),
+}
+"""Tasks that need no electricity, and along whose gold paths valid actions were counted."""
 _COOKING = {"recipe": 3, "take": 3, "open": True, "cook": True, "cut": True}
 
 _ALL = (
@@ -330,6 +341,41 @@ _ALL = (
         "scienceworld-agentgym-v1",
         "ScienceWorld with AgentGym-RL's turn limits: 20 in its paper, 30 in training; the tasks it serves",
         *(_scienceworld(f"turns-{n}", n, 201, task_types=_SHORT_SCIENCE, variations=10) for n in (20, 30)),
+    ),
+    _suite(
+        "scienceworld-state-size-v1",
+        "ScienceWorld with 399 to 408, 411 to 426 and 435 to 471 objects, all else as equal as its tasks allow",
+        *(
+            _scienceworld(f"objects-{most}", 100, 15, state_size=(least, most), solution_length=(1, 60))
+            for least, most in ((399, 408), (411, 426), (435, 471))
+        ),
+    ),
+    _suite(
+        "scienceworld-action-size-v1",
+        "ScienceWorld without and with the actions of electricity, the same tasks, all else equal",
+        _scienceworld("no-electricity", 50, 20, **_NO_CIRCUITS, simplifications="noElectricalAction"),
+        _scienceworld("all-actions", 50, 20, **_NO_CIRCUITS),
+    ),
+    _suite(
+        "scienceworld-solution-length-v1",
+        "ScienceWorld with gold paths of up to 15, 40 and 193 actions, all else as equal as its tasks allow",
+        *(
+            _scienceworld(f"length-{most}", 200, 15, solution_length=(least, most), state_size=(399, 430))
+            for least, most in ((1, 15), (20, 40), (80, 193))
+        ),
+    ),
+    _suite(
+        "scienceworld-reward-density-v1",
+        "ScienceWorld, the same tasks at three densities of rewards",
+        *(
+            _scienceworld(name, 50, 15, solution_length=(1, 20), reward_density=density)
+            for name, density in _DENSITIES.items()
+        ),
+    ),
+    _suite(
+        "scienceworld-harder-v1",
+        "ScienceWorld's longest tasks: gold paths of 100 to 193 actions",
+        _scienceworld("length-193", 300, 24, solution_length=(100, 193)),
     ),
     _suite(
         "swe-quick-v1",

@@ -10,6 +10,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import gymnasium
@@ -20,6 +21,7 @@ from textagent_gym.calls import parse_function, render_function
 from textagent_gym.core import TextEnv
 from textagent_gym.domains.scienceworld import ScienceWorldEnv, gold, server
 from textagent_gym.domains.scienceworld.functions import TOOLS, call_of, command_of
+from textagent_gym.domains.scienceworld.measure import SIMPLIFIED, action_size
 from textagent_gym.domains.scienceworld.server import Server, give, stop_idle, take
 from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
 from textagent_gym.errors import WorldBrokenError
@@ -67,6 +69,30 @@ def test_a_recorded_gold_path_solves_its_task_for_a_return_of_one() -> None:
     assert sum(rewards) == 1.0
     assert sum(reward > 0 for reward in rewards) > 1
     assert len(rewards) == len(path.actions) == env.task.complexity.solution_length
+    env.close()
+
+
+@pytest.mark.parametrize("simplified", SIMPLIFIED)
+def test_an_action_size_is_that_of_the_path_played_again(simplified: str) -> None:
+    name, variation = "lifespan-longest-lived", 93
+    env = ScienceWorldEnv(
+        task_types=name,
+        simplifications=simplified or None,
+        solution_length=(3, 3),
+        split="test",
+        infos=("admissible_actions",),
+    )
+    _, info = env.reset(options={"task_index": 0})
+    assert env.task.id.endswith(f"/{name}/{variation}")
+    expert, sizes, terminated = env.expert(), list[int](), False
+    while not terminated:
+        sizes.append(len(info["admissible_actions"]))
+        action = expert.action()
+        expert.observe(action, "")
+        _, _, terminated, _, info = env.step(action)
+    assert info["success"]
+    again = action_size(env.server, name, variation, simplified, gold.shipped_paths()[name, variation])
+    assert env.task.complexity.action_size == again == round(fmean(sizes), 2)
     env.close()
 
 

@@ -5,17 +5,27 @@ from __future__ import annotations
 import json
 from collections import Counter
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import gymnasium
 import pytest
 
+from textagent_gym.complexity import Complexity
 from textagent_gym.domains.scienceworld import ScienceWorldEnv, ScienceWorldOptions, ScienceWorldTasks, gold, server
 from textagent_gym.domains.scienceworld.gold import GoldPath, compute, gold_path
 from textagent_gym.domains.scienceworld.tasks import SPLITS, TASKS
-from textagent_gym.errors import GenerationError, InvalidOptionError, UnknownTaskError, WorldBrokenError
+from textagent_gym.errors import (
+    GenerationError,
+    InfeasibleDifficultyError,
+    InvalidOptionError,
+    UnknownTaskError,
+    WorldBrokenError,
+)
 from textagent_gym.evaluation import suite_of
+from textagent_gym.knobs import AXES
 from textagent_gym.registration import SCIENCEWORLD
 
 
@@ -38,7 +48,7 @@ def test_an_id_leads_to_its_task_and_names_the_simplifications() -> None:
     task = source.task("test", 1)
     assert task.id == "ScienceWorld/v1.2.3-openDoors+easy/test/melt/22"
     assert source.find(task.id) == task
-    assert source.simplifications == "openDoors,easy"
+    assert source.options.simplified == "openDoors,easy"
     with pytest.raises(UnknownTaskError, match=r"such as ScienceWorld/v1\.2\.3/train/boil/0"):
         ScienceWorldTasks().find(task.id)
 
@@ -52,12 +62,92 @@ def test_an_id_leads_to_its_task_and_names_the_simplifications() -> None:
         ({"simplifications": ("openDoors", "openDoors")}, "each may be named once"),
         ({"simplifications": "noElectricalAction"}, "tasks on electricity: power-component"),
         ({"simplification": "easy"}, "Did you mean 'simplifications'"),
-        ({"state_size": 3}, "It is measured there"),
+        ({"state_size": 400}, "state_size must be a pair"),
+        ({"solution_length": (9, 3)}, "the first is more than the second"),
     ],
 )
 def test_a_wrong_option_is_named_whatever_is_installed(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOptionError, match=message):
         gymnasium.make("textagent/ScienceWorld-v0", **given)
+
+
+def chosen(**options: Any) -> tuple[list[tuple[str, int]], list[Complexity]]:
+    """Worlds and complexities of the tasks of the test split."""
+    source = ScienceWorldTasks(ScienceWorldOptions(**options))
+    tasks = [source.task("test", index) for index in range(source.size("test"))]
+    assert [source.find(task.id) for task in tasks] == tasks
+    return [source.world(task) for task in tasks], [task.complexity for task in tasks]
+
+
+def test_a_range_chooses_the_measured_tasks_in_it_in_their_order() -> None:
+    every, measured = chosen(variations=10, solution_length=(0, 1000))
+    plain, unmeasured = chosen(variations=10)
+    assert every == plain
+    assert sum(each.solution_length is None for each in unmeasured) == 241  # As before they could be chosen.
+    for axis, least, most in (("state_size", 411, 426), ("action_size", 300, 700), ("solution_length", 20, 40)):
+        values = [getattr(each, axis) for each in measured]
+        inside = [value is not None and least <= value <= most for value in values]
+        assert 5 < sum(inside) < len(every) / 2
+        worlds, complexities = chosen(**{axis: (least, most)})
+        assert worlds == [world for world, there in zip(every, inside, strict=True) if there]
+        assert complexities == [each for each, there in zip(measured, inside, strict=True) if there]
+
+
+def test_the_id_of_a_task_that_was_chosen_names_the_ranges() -> None:
+    source = ScienceWorldTasks(ScienceWorldOptions(solution_length=(1, 9), state_size=(399, 408)))
+    assert source.task("test", 0).id == "ScienceWorld/v1.2.3-objects=399+408-length=1+9/test/power-component/15"
+
+
+def test_where_a_range_leaves_no_task_for_training_the_advice_names_another() -> None:
+    source = ScienceWorldTasks(ScienceWorldOptions(task_types="boil", solution_length=(150, 193)))
+    assert source.size("train") == 0
+    with pytest.raises(UnknownTaskError, match=r"such as ScienceWorld.*/test/boil/"):
+        source.find("boil")
+
+
+def test_ranges_without_a_task_are_infeasible_and_the_error_says_what_is_there() -> None:
+    with pytest.raises(InfeasibleDifficultyError, match=r"has solution_length=\(1, 9\).* goes from 36 to 172"):
+        ScienceWorldTasks(ScienceWorldOptions(task_types="boil", solution_length=(1, 9)))
+    with pytest.raises(InfeasibleDifficultyError, match="none was measured"):
+        ScienceWorldTasks(ScienceWorldOptions(simplifications="easy", solution_length=(1, 9)))
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_the_suite_of_an_axis_differs_in_that_axis(axis: str) -> None:
+    sizes = []
+    for part in suite_of(f"scienceworld-{axis.replace('_', '-')}-v1").parts:
+        source = ScienceWorldTasks(ScienceWorldOptions.of(part.kwargs))
+        tasks = [source.task("test", index) for index in range(part.tasks)]
+        assert all(task.complexity.solution_length <= part.max_turns for task in tasks)
+        sizes.append({name: fmean(getattr(task.complexity, name) or 0 for task in tasks) for name in AXES})
+    for easier, harder in pairwise(sizes):
+        assert harder[axis] > easier[axis]
+    if axis == "solution_length":
+        assert max(each["state_size"] for each in sizes) < 1.02 * min(each["state_size"] for each in sizes)
+        assert sizes[2][axis] > 3 * sizes[1][axis] > 9 * sizes[0][axis]
+    if axis == "action_size":
+        assert sizes[1][axis] > 2 * sizes[0][axis]
+        assert sizes[1] == {**sizes[0], axis: sizes[1][axis]}
+
+
+def test_action_sizes_are_of_the_shorter_paths() -> None:
+    short = {address for address, path in gold.shipped_paths().items() if len(path.actions) <= 20}
+    counted = gold._action_sizes()
+    assert {(name, variation) for name, variation, simplified in counted if not simplified} == short
+    for (name, variation, simplified), size in counted.items():
+        assert size > 100
+        if simplified:
+            assert simplified == "noElectricalAction"
+            assert 2 * size < counted[name, variation, ""]
+
+
+def test_without_electricity_the_expert_has_the_recorded_path_where_it_solves_the_task() -> None:
+    plain = gold.recorded("lifespan-longest-lived", 93)
+    assert plain is not None
+    assert gold_path("lifespan-longest-lived", 93, "noElectricalAction") == plain
+    assert gold.measured("lifespan-longest-lived", 93, "noElectricalAction").solution_length == len(plain.actions)
+    assert gold.measured("power-component", 15).solution_length == 6
+    assert gold.measured("power-component", 15, "noElectricalAction") == Complexity()
 
 
 def test_every_task_has_an_id() -> None:
@@ -139,7 +229,7 @@ def test_a_gold_path_is_computed_once(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_recorded_paths_are_of_tasks_that_exist_and_bound_their_length() -> None:
-    recorded = {**gold._recorded(), **gold._of_suites()}
+    recorded = gold.shipped_paths()
     for (name, variation), path in recorded.items():
         assert variation < sum(TASKS[name])
         assert 0 < len(path.actions) <= 200

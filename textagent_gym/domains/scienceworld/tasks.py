@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from textagent_gym.complexity import Complexity
-from textagent_gym.domains.scienceworld.gold import recorded
-from textagent_gym.errors import InvalidOptionError
-from textagent_gym.knobs import Options, knob
+from textagent_gym.domains.scienceworld.gold import measured, recorded
+from textagent_gym.errors import InfeasibleDifficultyError, InvalidOptionError
+from textagent_gym.knobs import AXES, Options, knob
 from textagent_gym.sources import ListedTasks
 from textagent_gym.tasks import Task
 
@@ -59,6 +59,8 @@ SIMPLIFICATIONS = (
 )
 """What makes a world simpler; "easy" is all that the task allows."""
 _PREFIX = f"ScienceWorld/v{VERSION}"
+_MOST = 10_000  # No world has more objects or actions, and no path is longer.
+_CHOICE = "`None` for all tasks; a range chooses among those that were measured"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +72,18 @@ class ScienceWorldOptions(Options):
     simplifications: tuple[str, ...] | None = knob(
         None, "simplifications of the world", choices=SIMPLIFICATIONS, short=""
     )
+    state_size: tuple[int, int] | None = knob(
+        None, f"objects in the world at the beginning; {_CHOICE}",
+        low=0, high=_MOST, short="objects=", axis="state_size",
+    )  # fmt: skip
+    action_size: tuple[int, int] | None = knob(
+        None, f"valid actions along the gold path, on average; {_CHOICE}",
+        low=0, high=_MOST, short="actions=", axis="action_size",
+    )  # fmt: skip
+    solution_length: tuple[int, int] | None = knob(
+        None, f"actions of the gold path; {_CHOICE}",
+        low=0, high=_MOST, short="length=", axis="solution_length",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         """See `Options`."""
@@ -81,24 +95,35 @@ class ScienceWorldOptions(Options):
                 f"{', '.join(electrical)}"
             )
 
+    @property
+    def simplified(self) -> str:
+        """The simplifications as the simulator takes them."""
+        return ",".join(self.simplifications or ())
+
+    @property
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """Ranges of measured difficulty, by axis, that tasks are chosen by."""
+        return {axis: asked for axis in AXES if (asked := getattr(self, axis)) is not None}
+
 
 class ScienceWorldTasks(ListedTasks[Task]):
     """The variations of the tasks; ids are `ScienceWorld/vVERSION/SPLIT/TASK/VARIATION`.
 
     A split begins with the first variation of every task, then the second of every task, and so on: the first tasks of
-    a split are of all sorts. With simplifications, their names follow the version in an id.
+    a split are of all sorts. With simplifications, their names follow the version in an id, and so do the ranges that
+    tasks are chosen by. Tasks that were chosen so carry all that was measured.
+
+    Raises:
+        InfeasibleDifficultyError: no task that was measured is in the ranges.
     """
 
     splits = SPLITS
 
     def __init__(self, options: ScienceWorldOptions | None = None) -> None:
         self.options = options or ScienceWorldOptions()
-        self._start = "-".join(filter(None, (_PREFIX, self.options.slug)))
-
-    @property
-    def simplifications(self) -> str:
-        """The simplifications as the simulator takes them."""
-        return ",".join(self.options.simplifications or ())
+        self._start = _start_of(self.options)
+        if self.options.ranges and not any(map(self.size, SPLITS)):
+            raise InfeasibleDifficultyError(self._complaint())
 
     def world(self, task: Task) -> tuple[str, int]:
         """Name and variation of a task."""
@@ -106,28 +131,61 @@ class ScienceWorldTasks(ListedTasks[Task]):
         return name, int(variation)
 
     def _ids(self, split: str) -> tuple[str, ...]:
-        return _ids_of(self._start, split, self.options.task_types or tuple(TASKS), self.options.variations)
+        return _ids_of(self.options, split)
 
     def _load(self, task_id: str, split: str, index: int) -> Task:
         _, name, variation = task_id.rsplit("/", 2)
-        path = None if self.simplifications else recorded(name, int(variation))
-        complexity = (
-            Complexity() if path is None else Complexity(state_size=path.objects, solution_length=len(path.actions))
-        )
+        if self.options.ranges:
+            complexity = _measured(self.options, name, int(variation))
+        else:
+            path = None if self.options.simplified else recorded(name, int(variation))
+            complexity = Complexity() if path is None else path.complexity()
         return Task(id=task_id, split=split, index=index, complexity=complexity, milestones=1, task_type=name)
 
     def _advice(self) -> str:
-        return f"Ids are {self._start}/<split>/<task>/<variation>, such as {self._ids('train')[0]}."
+        one = next(task_id for split in SPLITS for task_id in self._ids(split))
+        return f"Ids are {self._start}/<split>/<task>/<variation>, such as {one}."
+
+    def _complaint(self) -> str:
+        asked = ", ".join(f"{axis}={given}" for axis, given in self.options.ranges.items())
+        every = replace(self.options, **dict.fromkeys(AXES))
+        complexities = [_measured(every, *address) for split in SPLITS for address in _addresses(every, split)]
+        there = {axis: [value for each in complexities if (value := getattr(each, axis)) is not None] for axis in AXES}
+        sizes = ", ".join(f"{axis} goes from {min(all_):g} to {max(all_):g}" for axis, all_ in there.items() if all_)
+        return f"no task that was measured has {asked}; with the other options, {sizes or 'none was measured'}"
+
+
+def _start_of(options: ScienceWorldOptions) -> str:
+    return "-".join(filter(None, (_PREFIX, options.slug)))
 
 
 @lru_cache(maxsize=256)
-def _ids_of(start: str, split: str, task_types: tuple[str, ...], variations: int | None) -> tuple[str, ...]:
+def _ids_of(options: ScienceWorldOptions, split: str) -> tuple[str, ...]:
     """Ids of a split, in order."""
+    start = f"{_start_of(options)}/{split}"
+    return tuple(f"{start}/{name}/{variation}" for name, variation in _addresses(options, split))
+
+
+def _addresses(options: ScienceWorldOptions, split: str) -> list[tuple[str, int]]:
+    """Names and variations of the tasks of a split, in order."""
     which = SPLITS.index(split)
-    order = [name for name in TASKS if name in task_types]
-    addressed = [
-        (rank, f"{start}/{split}/{name}/{sum(TASKS[name][:which]) + rank}")
-        for name in order
-        for rank in range(min(TASKS[name][which], variations or TASKS[name][which]))
+    ranked = [
+        (rank, name, sum(TASKS[name][:which]) + rank)
+        for name in TASKS
+        if name in (options.task_types or TASKS)
+        for rank in range(min(TASKS[name][which], options.variations or TASKS[name][which]))
     ]
-    return tuple(task_id for _, task_id in sorted(addressed, key=lambda each: each[0]))
+    ordered = [(name, variation) for _, name, variation in sorted(ranked, key=lambda each: each[0])]
+    return [address for address in ordered if _is_chosen(options, *address)]
+
+
+def _is_chosen(options: ScienceWorldOptions, name: str, variation: int) -> bool:
+    """Whether a task is in all ranges."""
+    return all(
+        (value := getattr(_measured(options, name, variation), axis)) is not None and least <= value <= most
+        for axis, (least, most) in options.ranges.items()
+    )
+
+
+def _measured(options: ScienceWorldOptions, name: str, variation: int) -> Complexity:
+    return measured(name, variation, options.simplified)

@@ -51,7 +51,7 @@ class RepairOptions(Options):
         ("measures",), 'names of packages (see `packages.PACKAGES`), "all", or paths of folders with a slash in them'
     )
     lines: tuple[int, int] | None = knob(
-        None, "lines of code that the packages have; `None` for any", low=0, high=_MOST_LINES
+        None, "lines of code that the packages have; `None` for any", low=0, high=_MOST_LINES, axis="state_size"
     )
     mutants: int = knob(
         1, "number of independent mistakes in each task, each noticed by tests of its own", low=1, high=5
@@ -96,6 +96,7 @@ class RepairKwargs(SWEKwargs, total=False):
 
     packages: str | Sequence[str]
     lines: Sequence[int] | None
+    state_size: Sequence[int] | None
     mutants: int
     recipes: str | None
 

@@ -40,7 +40,7 @@ class SWERepairEnv(SWEEnv[MutantWorld]):
     ## Difficulty
     | knob | values | axis |
     | --- | --- | --- |
-    | `packages`, `lines` | 239 to 117,226 lines of code | `state_size` is measured |
+    | `packages`, `lines` | 239 to 117,226 lines of code | `state_size` is a range, another name of `lines` |
     | `tools` | "shell", "edit" or "all" | what can be done |
     | `mutants` | 1 to 5 | independent mistakes; `solution_length` is measured |
 
