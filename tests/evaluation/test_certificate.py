@@ -92,6 +92,51 @@ def test_a_broken_promise_is_noticed(world: str, promise: Promise, said: str) ->
     assert said in finding.what
 
 
+@pytest.mark.parametrize(
+    ("world", "said"),
+    [
+        ("Hinting", "the observation does not single out what the oracle does next: expected '', got 'named by"),
+        ("HintingInfo", "info['notes'] does not single out"),
+        ("HintingTwo", "got 'named by"),
+        ("HintingEarly", "the observation of the turn before does not single out"),
+        ("HintingSometimes", "got 'named by"),
+        ("HintingLoudly", "got 'named by"),
+        ("HintingAmongDecoys", "got 'named by"),
+        ("HintingInAList", "got 'named most often by"),
+        ("HintingWithoutActions", "got 'named by"),
+        ("Shouting", "got 'written otherwise than the rest by"),
+        ("Starring", "got 'written otherwise than the rest by"),
+        (
+            "FirstInText",
+            "the observation does not single out what the oracle does next: expected '', got 'the first of",
+        ),
+        ("LastInText", "got 'the last of the commands in"),
+        ("FirstInInfo", "the order of info['admissible_actions'] does not single out"),
+        ("LeavingOut", "got 'left out by"),
+        ("TellingIds", "info['task'] of Spelling/v1/n5/train/0 does not contain what the oracle does next"),
+        ("OneStep", "got 'named by"),
+    ],
+)
+def test_a_world_that_tells_the_next_command_is_noticed(world: str, said: str) -> None:
+    promises = (no_observation_contains_the_solution,)
+    (finding,) = certify(f"spelling/{world}-v0", strings=1, promises=promises, apart=False).findings
+    assert finding.status == BROKEN
+    assert said in finding.what
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        *("SpellingEnv", "Listing", "ListingBackwards", "ListingAnyhow", "NamingAnything", "Reminding", "Echoing"),
+        "EchoingWithoutActions",
+    ],
+)
+def test_a_world_that_names_commands_without_regard_to_what_is_right_tells_nothing(world: str) -> None:
+    promises = (no_observation_contains_the_solution,)
+    (finding,) = certify(f"spelling/{world}-v0", strings=1, promises=promises, apart=False).findings
+    assert finding.status == KEPT, finding.what
+
+
 def test_a_world_that_ends_its_process_breaks_the_promise_that_is_checked() -> None:
     certificate = certify("spelling/Vanishing-v0", tasks=1, strings=1000, promises=(splits_are_disjoint, *PROMISES[5:]))
     assert [finding.status for finding in certificate.findings] == [KEPT, BROKEN]

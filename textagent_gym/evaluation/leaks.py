@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 COMMANDS = 3
 """Commands of a plan in a row that give it away: one or two are in many a description."""
 _NEAR = 30  # Characters between two commands of a list: " and then, after that, you could ".
+_WORD = re.compile(r"[^\W_]+")
 
 
 def leak(text: str, plan: Sequence[str]) -> tuple[str, ...]:
     """The first commands of a plan that stand in a text in their order, close to each other; () if none do.
 
+    What stands between words does not count: ids of tasks may join them by hyphens.
+
     >>> leak("First, open door, then go east, and take key.", ["open door", "go east", "take key", "go west"])
     ('open door', 'go east', 'take key')
     """
-    text = " ".join(text.lower().split())
+    text = _plain(text)
     for first in range(len(plan) - COMMANDS + 1):
         wanted = tuple(plan[first : first + COMMANDS])
-        if len(set(wanted)) > 1 and _stand_in_order(text, [" ".join(command.lower().split()) for command in wanted]):
+        if len(set(wanted)) > 1 and _stand_in_order(text, [_plain(command) for command in wanted]):
             return wanted
     return ()
+
+
+def _plain(text: str) -> str:
+    """The words of a text with spaces between them; the whole text where it has none."""
+    return " ".join(_WORD.findall(text.lower()) or text.lower().split())
 
 
 def _stand_in_order(text: str, commands: Sequence[str]) -> bool:

@@ -6,16 +6,12 @@ the world does something else, or `NotApplicableError` if the world declares no 
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import pickle
-import subprocess
-import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from random import Random
 from statistics import fmean
@@ -27,7 +23,9 @@ from gymnasium.utils.env_checker import check_env
 from textagent_gym.agents import Agent, RandomAgent, make_agent
 from textagent_gym.core import TextEnv
 from textagent_gym.evaluation.comparison import difference_interval
+from textagent_gym.evaluation.elsewhere import playing_elsewhere
 from textagent_gym.evaluation.episode import Episode, play
+from textagent_gym.evaluation.hints import Moment, lists, singled_out
 from textagent_gym.evaluation.leaks import COMMANDS, leak
 from textagent_gym.evaluation.strange_texts import strange_text
 from textagent_gym.evaluation.subject import (
@@ -37,14 +35,13 @@ from textagent_gym.evaluation.subject import (
     Subject,
     knobs_of,
 )
+from textagent_gym.evaluation.telling import Told, told_in
 from textagent_gym.evaluation.walks import (
     WALK,
     Step,
     begin,
-    choose,
     commands_of,
     do,
-    plan_of,
     proceed,
     transcripts,
     walk,
@@ -54,9 +51,7 @@ from textagent_gym.vector import make_vec
 
 DENSITIES = ("sparse", 0.5, "dense")
 _MOMENT = 4  # Actions before a moment that is saved, and after it: milestones may have been reached.
-_TOLD = ("admissible_actions", "oracle_action")  # What `infos` asks for.
 _ROUNDING = 1e-9  # Sums of some hundred rewards differ by less.
-_SECONDS = 3600.0  # Seconds for a process that plays the same episodes: a busy machine may have to make its games.
 _HASH_SEEDS = ("1", "2")
 
 
@@ -108,27 +103,13 @@ def random_text_wins_nothing(subject: Subject) -> str:
 def equal_seeds_give_equal_episodes(subject: Subject) -> str:
     """Equal seeds give equal episodes in this process and in others, whatever `PYTHONHASHSEED` is."""
     subject.need_deterministic()
-    here = transcripts(subject)
-    again = transcripts(subject, backwards=True)
-    _expect(again, here, "equal seeds give equal episodes in one process, whatever was played before")
-    asked = json.dumps([gymnasium.spec(subject.id).to_json(), subject.kwargs, subject.tasks, subject.seed])
-    program = "import sys; from textagent_gym.evaluation.walks import print_transcripts; print_transcripts()"
-    for hash_seed in _HASH_SEEDS:
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            input=asked,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-        if done.returncode or not done.stdout:
-            raise BrokenPromiseError(f"another process cannot play the world: {done.stderr[-500:]}")
-        there = json.loads(done.stdout.splitlines()[-1])
-        for seed, (one, other) in enumerate(zip(here, there, strict=True), start=subject.seed):
-            _expect(other, one, f"seed {seed} gives the same episode in a process with PYTHONHASHSEED={hash_seed}")
+    with playing_elsewhere(subject, _HASH_SEEDS) as elsewhere:  # At the same time as here.
+        here = transcripts(subject)
+        again = transcripts(subject, backwards=True)
+        _expect(again, here, "equal seeds give equal episodes in one process, whatever was played before")
+        for hash_seed, played in elsewhere.items():
+            for seed, (one, other) in enumerate(zip(here, played(), strict=True), start=subject.seed):
+                _expect(other, one, f"seed {seed} gives the same episode in a process with PYTHONHASHSEED={hash_seed}")
     return f"{subject.tasks} seeds in {1 + len(_HASH_SEEDS)} processes with other hash seeds"
 
 
@@ -182,23 +163,32 @@ def any_string_is_survived(subject: Subject) -> str:
 
 
 def no_observation_contains_the_solution(subject: Subject) -> str:
-    """Neither observations nor texts in `info` list what the oracle would do next."""
+    """Neither observations nor texts in `info` list what the oracle would do, or single out what it would do next.
+
+    They may name it, as a list of all commands or a goal does; not more often than chance allows among the commands
+    that could be given (see `hints`).
+    """
     subject.need("oracle")
-    draw, read = Random(subject.seed), 0
-    with closing(subject.make_base()) as env:
+    kinds: dict[str, list[Told]] = {}
+    infos = {"infos": ("admissible_actions",)} if "admissible_actions" in subject.supports else {}
+    with closing(subject.make_base(**infos)) as env:
         for index in range(subject.tasks):
-            observation, info = env.reset(seed=subject.seed, options=subject.options(index))
-            for _ in range(WALK):
-                plan = plan_of(env)
-                for name, text in {"the observation": observation, **_texts(info)}.items():
-                    leaked = leak(text, plan)
-                    read += 1
-                    _expect(leaked, (), f"{name} of {env.task.id} does not contain what the oracle does next")
-                action = choose(env, draw)
-                observation, _, terminated, truncated, info = env.step(action)
-                if terminated or truncated:
-                    break
-    return f"{read} texts, none with {COMMANDS} commands of the shortest plan in a row"
+            for told in told_in(subject, env, index):
+                if isinstance(told.text, str) and (leaked := leak(told.text, told.plan)):
+                    leaked = () if lists(told.text, told.commands) else leaked
+                    _expect(leaked, (), f"{told.kind} of {told.task} does not contain what the oracle does next")
+                kinds.setdefault(told.kind, []).append(told)
+    plans = frozenset(told.plan[0] for each in kinds.values() for told in each)
+    for kind, each in kinds.items():
+        moments = (
+            Moment(told.task, told.text, told.plan[0], told.commands or plans, told.done)
+            for told in each
+            if told.after_action or len(told.plan) < COMMANDS
+        )
+        found = singled_out(moments)
+        _expect(found, "", f"{kind} does not single out what the oracle does next")
+    read = sum(map(len, kinds.values()))
+    return f"{read} texts, none with {COMMANDS} commands of the shortest plan in a row; none singles out the next one"
 
 
 def density_changes_rewards_alone(subject: Subject) -> str:
@@ -394,24 +384,6 @@ def _check_step(env: gymnasium.Env[str, str], action: str, step: tuple[Any, ...]
     _expect("broken" in info, False, f"the world does not break {after}")
     if isinstance(env.unwrapped, TextEnv):
         _expect(info["success"] and not terminated, False, f"a success {after} ends the episode")
-
-
-def _texts(info: Mapping[str, Any]) -> dict[str, str]:
-    """The texts in an `info`, by what they are called in a message; lists of texts are one."""
-    return {f"info[{name!r}]": ", ".join(_texts_in(value)) for name, value in info.items() if name not in _TOLD}
-
-
-def _texts_in(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts_in(item)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for item in value:
-            yield from _texts_in(item)
-    elif is_dataclass(value) and not isinstance(value, type):
-        yield from _texts_in([getattr(value, each.name) for each in fields(value)])
 
 
 @dataclass(frozen=True, slots=True)

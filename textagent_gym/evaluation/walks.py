@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from random import Random
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec, registry
 
 from textagent_gym.core import TextEnv
 from textagent_gym.errors import PlanningBudgetError
@@ -102,11 +99,3 @@ def transcripts(subject: Subject, *, backwards: bool = False) -> list[str]:
             steps, actions = walk(env, None, Random(seed), WALK, seed=seed)
             digests.append(hashlib.sha256(repr((steps, actions)).encode(errors="backslashreplace")).hexdigest())
     return digests[:: -1 if backwards else 1]
-
-
-def print_transcripts() -> None:
-    """In a process of its own: read a spec, keyword arguments, tasks and seed as JSON, and print `transcripts`."""
-    text, kwargs, tasks, seed = json.load(sys.stdin)
-    spec = EnvSpec.from_json(text)
-    registry.setdefault(spec.id, spec)
-    print(json.dumps(transcripts(Subject.of(spec.id, kwargs, tasks=tasks, strings=1, seed=seed, harder={}))))
