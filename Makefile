@@ -36,7 +36,7 @@ vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environmen
 docs: $(INSTALLED)  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-certificates: $(INSTALLED)  ## certify every id and write the page; `make slow` certifies every id too, and compares
+certificates: $(INSTALLED)  ## certify every id and write the page, which `make slow` compares with certificates of its own
 	$(BIN)/python -m benchmarks.certificates
 
 benchmark: $(INSTALLED) $(ORIGINALS)  ## compare with the reference implementations in the same run

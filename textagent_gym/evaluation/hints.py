@@ -80,12 +80,12 @@ def singled_out(moments: Iterable[Moment]) -> str:
     ]
     for name, mark in _MARKS.items():
         marked = [mark(each) for each in mentions]
-        if found := _marked_more(known, groups, marked, rights):
-            return f"{name} by {found} texts"
+        if counted := _marked_more(known, groups, marked, rights):
+            return f"{name} by {counted} texts"
     for name, place in _PLACES.items():
         placed = [place(each, moment) for each, moment in zip(mentions, known, strict=True)]
-        if found := _placed_more(known, placed):
-            return f"{name} {found} texts"
+        if counted := _placed_more(known, placed):
+            return f"{name} {counted} texts"
     return ""
 
 
@@ -202,17 +202,17 @@ def _marked_more(
 ) -> str:
     """In how many of how many texts the right command is marked, if that is no chance; else ""."""
     always: dict[str, frozenset[str]] = {"": frozenset()}
-    for group, found in zip(groups, marked, strict=True):
-        always[group] = always.get(group, found) & found
+    for group, named in zip(groups, marked, strict=True):
+        always[group] = always.get(group, named) & named
     chances, hits = [], 0
     tables: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    for moment, group, found in zip(moments, groups, marked, strict=True):
+    for moment, group, named in zip(moments, groups, marked, strict=True):
         others = moment.commands.union((moment.right,)) - always[group]
         if moment.right in others:
-            chances.append(len(found & others) / len(others))
-            hits += moment.right in found
+            chances.append(len(named & others) / len(others))
+            hits += moment.right in named
         for command in rights[group].difference(moment.done):
-            right, there = command == moment.right, command in found
+            right, there = command == moment.right, command in named
             for cell, value in enumerate((True, right, there, right and there)):
                 tables[group, command][cell] += value
     if hits < max(1.0, SHARE * len(moments)):

@@ -35,7 +35,7 @@ from textagent_gym.evaluation.subject import (
     Subject,
     knobs_of,
 )
-from textagent_gym.evaluation.telling import Told, told_in
+from textagent_gym.evaluation.telling import Passage, passages_in
 from textagent_gym.evaluation.walks import (
     WALK,
     Step,
@@ -169,24 +169,24 @@ def no_observation_contains_the_solution(subject: Subject) -> str:
     that could be given (see `hints`).
     """
     subject.need("oracle")
-    kinds: dict[str, list[Told]] = {}
+    kinds: dict[str, list[Passage]] = {}
     infos = {"infos": ("admissible_actions",)} if "admissible_actions" in subject.supports else {}
     with closing(subject.make_base(**infos)) as env:
         for index in range(subject.tasks):
-            for told in told_in(subject, env, index):
-                if isinstance(told.text, str) and (leaked := leak(told.text, told.plan)):
-                    leaked = () if lists(told.text, told.commands) else leaked
-                    _expect(leaked, (), f"{told.kind} of {told.task} does not contain what the oracle does next")
-                kinds.setdefault(told.kind, []).append(told)
-    plans = frozenset(told.plan[0] for each in kinds.values() for told in each)
+            for passage in passages_in(subject, env, index):
+                if isinstance(passage.text, str) and (leaked := leak(passage.text, passage.plan)):
+                    leaked = () if lists(passage.text, passage.commands) else leaked
+                    _expect(leaked, (), f"{passage.kind} of {passage.task} does not contain what the oracle does next")
+                kinds.setdefault(passage.kind, []).append(passage)
+    plans = frozenset(passage.plan[0] for each in kinds.values() for passage in each)
     for kind, each in kinds.items():
         moments = (
-            Moment(told.task, told.text, told.plan[0], told.commands or plans, told.done)
-            for told in each
-            if told.after_action or len(told.plan) < COMMANDS
+            Moment(passage.task, passage.text, passage.plan[0], passage.commands or plans, passage.done)
+            for passage in each
+            if passage.after_action or len(passage.plan) < COMMANDS
         )
-        found = singled_out(moments)
-        _expect(found, "", f"{kind} does not single out what the oracle does next")
+        hint = singled_out(moments)
+        _expect(hint, "", f"{kind} does not single out what the oracle does next")
     read = sum(map(len, kinds.values()))
     return f"{read} texts, none with {COMMANDS} commands of the shortest plan in a row; none singles out the next one"
 

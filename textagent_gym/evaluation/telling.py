@@ -17,7 +17,7 @@ _ASKED = ("admissible_actions", "oracle_action")  # What `infos` asks for.
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Passage:
     """A text that a world has told: of what kind, and when.
 
     Attributes:
@@ -39,17 +39,17 @@ class Told:
     after_action: bool
 
 
-def told_in(subject: Subject, env: TextEnv[Any], index: int) -> Iterator[Told]:
+def passages_in(subject: Subject, env: TextEnv[Any], index: int) -> Iterator[Passage]:
     """What is told of a task: in an episode of the oracle, and in walks of `WALK` turns or `_WALKS` episodes in all."""
-    yield from _told(subject, env, index, None)
+    yield from _passages(subject, env, index, None)
     turns = 0
     for number in range(_WALKS):
-        turns += yield from _told(subject, env, index, Random(subject.seed + index + number * subject.tasks))
+        turns += yield from _passages(subject, env, index, Random(subject.seed + index + number * subject.tasks))
         if turns >= WALK:
             break
 
 
-def _told(subject: Subject, env: TextEnv[Any], index: int, draw: Random | None) -> Generator[Told, None, int]:
+def _passages(subject: Subject, env: TextEnv[Any], index: int, draw: Random | None) -> Generator[Passage, None, int]:
     """What is told in an episode of the oracle, or in a walk, and a turn later again; returns the number of turns."""
     observation, info = env.reset(seed=subject.seed, options=subject.options(index))
     before: dict[str, str] = {}
@@ -59,13 +59,13 @@ def _told(subject: Subject, env: TextEnv[Any], index: int, draw: Random | None) 
         plan, commands = plan_of(env), frozenset(commands_of(env))
         texts = {"the observation": observation, **_texts(info)}
         if plan:
-            told = partial(Told, task=env.task.id, plan=plan, commands=commands)
+            passage = partial(Passage, task=env.task.id, plan=plan, commands=commands)
             for kind, text in texts.items():
-                yield told(kind, text=text, done=done[-1:], after_action=bool(done))
+                yield passage(kind, text=text, done=done[-1:], after_action=bool(done))
             for kind, text in before.items():
-                yield told(f"{kind} of the turn before", text=text, done=done[-2:], after_action=True)
+                yield passage(f"{kind} of the turn before", text=text, done=done[-2:], after_action=True)
             if listed := info.get("admissible_actions"):
-                yield told("the order of info['admissible_actions']", text=tuple(listed), done=(), after_action=True)
+                yield passage("the order of info['admissible_actions']", text=tuple(listed), done=(), after_action=True)
         elif draw is None:
             break
         before = texts if done else {}
