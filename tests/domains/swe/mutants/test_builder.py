@@ -191,7 +191,7 @@ def test_a_split_without_tasks_says_which_ones_have_some(tmp_path: Path) -> None
     [
         (("swe", "build"), "--out"),
         (("swe", "build", "--packages", "nothing", "--out", "/tmp/x"), "does not exist"),
-        (("swe", "build", "--packages", "measures", "--out", "/dev/null/x"), "File exists"),
+        (("swe", "build", "--packages", "measures", "--out", "/dev/null/x"), "cannot be written: Not a directory"),
         (("swe", "fetch", "--packages", "measures", "--sandbox", "prison"), "choose of auto"),
         (("swe", "build", "--packages", "measures", "--count", "0", "--out", "/tmp/x"), "at least 1"),
     ],
