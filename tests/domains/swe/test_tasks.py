@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from textagent_gym.domains.swe.mutants.packages import PACKAGES
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 from textagent_gym.errors import UnknownTaskError
 from textagent_gym.tasks import Task
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("_a_sandbox_can_be_had")
 
 FIND = """
 import pickle, sys
+from textagent_gym.domains.swe.mutants.packages import PACKAGES
 from textagent_gym.domains.swe.mutants.tasks import BuiltTasks
 sys.stdout.buffer.write(pickle.dumps(BuiltTasks(("measures",)).find(sys.argv[1])))
 """
@@ -56,3 +58,12 @@ def test_what_is_prepared_is_all_that_is_played(task: Task, tmp_path: Path, monk
 def test_a_task_of_other_options_has_no_world_here(task: Task) -> None:
     with pytest.raises(UnknownTaskError, match=r"tasks of measures with 2 mistakes"):
         BuiltTasks(("measures",), mutants=2).world(task)
+
+
+@pytest.mark.parametrize("mutants", [2, 3, 4])
+@pytest.mark.parametrize("split", BuiltTasks.splits)
+def test_no_two_tasks_hold_the_same_mistakes(mutants: int, split: str) -> None:
+    ids = BuiltTasks(tuple(PACKAGES), mutants)._ids(split)
+    sets = {frozenset(id.rpartition("/")[2].split("+")) for id in ids}
+    assert len(sets) == len(ids)
+    assert all(len(mistakes) == mutants for mistakes in sets)

@@ -165,19 +165,19 @@ def _read_recipes(path: Path | None) -> dict[str, Recipes]:
 
 
 def _choose(recipes: Sequence[Recipe], mutants: int, split: str) -> list[Recipes]:
-    """Recipes that go together: in different places, and noticed by different tests."""
+    """Sets of recipes that go together: in different places, and noticed by different tests; each set once."""
     candidates = [recipe for recipe in recipes if in_split(recipe.id, split)]
     if mutants == 1:
         return [(recipe,) for recipe in candidates]
-    combinations = []
+    combinations: dict[frozenset[str], Recipes] = {}
     for first in candidates:
         chosen = [first]
         for other in sorted(candidates, key=lambda recipe: hashlib.sha256(f"{first.id}{recipe.id}".encode()).digest()):
             if len(chosen) < mutants and all(_independent(other, one) for one in chosen):
                 chosen.append(other)
         if len(chosen) == mutants:
-            combinations.append(tuple(chosen))
-    return combinations
+            combinations.setdefault(frozenset(recipe.id for recipe in chosen), tuple(chosen))
+    return list(combinations.values())
 
 
 def _independent(a: Recipe, b: Recipe) -> bool:
