@@ -12,6 +12,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from gymnasium.envs.registration import EnvSpec, registry
@@ -21,6 +22,8 @@ from textagent_gym.registration import full_id
 from textagent_gym.vector.messages import Failure
 
 _LAST = "the generator has ended"
+_SECONDS_TO_END = 10.0
+"""Time that the process has to end by itself after its generator."""
 
 
 class ProcessEndedError(TextAgentError):
@@ -65,6 +68,8 @@ def run_apart(function: str, env: str, *arguments: Any) -> Iterator[Any]:
                 if isinstance(item, Failure):
                     raise item.error or TextAgentError(item.trace)
                 if item == _LAST:
+                    with suppress(subprocess.TimeoutExpired):  # A world may keep its process from ending.
+                        process.wait(_SECONDS_TO_END)
                     return
                 yield item
     finally:
