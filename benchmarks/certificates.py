@@ -1,8 +1,9 @@
 """Certify every id of the suite, and write docs/certificates.md: python -m benchmarks.certificates
 
-Half an hour of one core, half of it for ScienceWorld's Java, and as long again for the plans of `LARGE` levels. `--ids`
-names some of the ids, and `--missing` leaves out those on the page; what it says of others stays. `--out` names another
-file. The slow tests certify ids anew and compare them with the page: all but the large ones, of which one a day.
+An hour of one core, most of it for ScienceWorld's Java, and half an hour for the plans of `LARGE` levels. `--ids` names
+some of the ids, and `--missing` leaves out those on the page; what it says of others stays. `--out` names another file.
+The slow tests certify ids anew, some with fewer random strings, and compare them with the page: all but the large ones,
+and of these one a day.
 """
 
 from __future__ import annotations
@@ -29,22 +30,26 @@ HARDER = {
     "textagent/ALFWorld-v0": {"receptacles": (8, 30), "objects": (10, 50), "solution_length": (4, 6, 8)},
     "textagent/TextCraft-v0": {"recipes": (6, 24), "solution_length": (4, 8)},
     "textagent/BabyAI-v0": {"objects": (4, 8), "solution_length": (2, 4)},
+    "textagent/ScienceWorld-v0": {
+        "state_size": ((396, 408), (435, 471)),
+        "action_size": ((300, 900), (901, 4_000)),
+        "solution_length": ((1, 15), (20, 40), (80, 193)),
+    },
+    "textagent/SWE-v0": {"mutants": (1, 2)},
 }
 """Settings from easy to hard of worlds that have other knobs than axes."""
-AMOUNTS = {
-    "textagent/ScienceWorld-v0": (3, 1_000),
-    "textagent/ScienceWorld-": (1, 300),
-    "textagent/SWE": (3, 1_000),
-    "textagent/": (3, 10_000),
-}
-"""Tasks per check and random strings, by the beginning of an id. ScienceWorld takes 7 to 9 ms per string: 10,000 of
-them would take 40 minutes for its ids, longer than all the rest."""
+TASKS = {"textagent/ScienceWorld-v0": 3, "textagent/ScienceWorld-": 1, "textagent/": 3}
+"""Tasks per check, by the beginning of an id."""
+STRINGS = 10_000
+"""Random strings that each id survives."""
+FEWER = {"textagent/ScienceWorld-v0": 1_000, "textagent/ScienceWorld-": 300, "textagent/SWE-v0": 1_000}
+"""Random strings in CI, by the beginning of an id. ScienceWorld takes 7 to 9 ms per string: `STRINGS` of them take 40
+minutes for its ids, longer than all the rest."""
 NEEDS = {
-    "textagent/ALFWorld-official-v0": "the games of ALFWorld, which are downloaded",
     "textagent/SWE-Gym-v0": "the rows of SWE-Gym/SWE-Gym, which are downloaded, and their images",
     "textagent/SWE-bench-v0": "the rows of SWE-bench/SWE-bench_Verified, which are downloaded, and their images",
 }
-"""What some ids need that is not everywhere."""
+"""What some ids need that was not at hand."""
 LARGE = (
     "textagent/BabyAI-BossLevel-v0",
     "textagent/BabyAI-BossLevelNoUnlock-v0",
@@ -57,11 +62,13 @@ LARGE = (
 """Ids whose plans take minutes of each certification: CI has no time for all of them in one run."""
 KNOWN = tuple(registration.id for registration in REGISTRATIONS)
 OUT = Path(__file__).parents[1] / "docs" / "certificates.md"
+_FEWER_IN_WORDS = ", ".join(f"{strings:,} for `{beginning}`" for beginning, strings in FEWER.items())
 _HEAD = f"""# Certificates
 
 Whether registered worlds keep what every world promises, as `textagent-gym certify ID` checks it. This page is made by
 `make certificates`. CI certifies the ids in the table anew, and fails where the page says otherwise: every time all but
 {len(LARGE)} large ones, and of these one, another each day: {", ".join(f"`{id}`" for id in LARGE)}.
+Where they take longest, it plays fewer random strings, by the beginning of the id: {_FEWER_IN_WORDS}.
 On a machine too slow for that, CI leaves out those that would begin too late, and says which.
 
 What is not found: a world that tells the next command in other words than its own, in less than a tenth of its turns,
@@ -88,17 +95,21 @@ class Row:
     reasons: tuple[str, ...]
 
 
-def amounts_of(id: str) -> tuple[int, int]:
-    """Tasks per check, and random strings, with which an id is certified."""
-    return next(amounts for beginning, amounts in AMOUNTS.items() if id.startswith(beginning))
+def tasks_of(id: str) -> int:
+    """Tasks per check with which an id is certified."""
+    return next(tasks for beginning, tasks in TASKS.items() if id.startswith(beginning))
 
 
-def row_of(id: str) -> Row:
-    """Certify an id."""
-    tasks, strings = amounts_of(id)
+def strings_in_ci(id: str) -> int:
+    """Random strings with which CI certifies an id."""
+    return next((strings for beginning, strings in FEWER.items() if id.startswith(beginning)), STRINGS)
+
+
+def row_of(id: str, strings: int = STRINGS) -> Row:
+    """Certify an id with a number of random strings."""
     try:
         # Ours end no process, and many ids are certified in one: what they import and start is there already.
-        certificate = certify(id, tasks=tasks, strings=strings, harder=HARDER.get(id), apart=False)
+        certificate = certify(id, tasks=tasks_of(id), strings=strings, harder=HARDER.get(id), apart=False)
     except (TextAgentError, ImportError, OSError) as error:
         # The message may name folders of this machine.
         return Row(id, (), (f"not checked, it needs {NEEDS.get(id, f'what is not here ({type(error).__name__})')}",))
@@ -164,7 +175,8 @@ def main() -> None:
     with worker_processes(chosen.processes) as pool, kill_on_error(pool):
         for certified in as_completed([pool.submit(_timed, id) for id in ids]):
             row, seconds = certified.result()
-            rows[row.id] = row
+            if row.cells or not rows.get(row.id, row).cells:  # What needs data that is not here stays as it was.
+                rows[row.id] = row
             chosen.out.write_text(page(rows), encoding="utf-8")
             print(f"{row.id}: {seconds:.0f} s", flush=True)
     chosen.out.write_text(page(rows), encoding="utf-8")  # Its words may have changed where no row is missing.
