@@ -318,6 +318,13 @@ def register_all() -> None:
     _register_installed_packages()
 
 
+def import_hint(error: BaseException) -> str:
+    """What helps against an error of an import, to be said after it; empty if nothing is known to."""
+    if isinstance(error, ModuleNotFoundError):
+        return "; install its package, or name the folder of its file in PYTHONPATH (PYTHONPATH=. for this one)"
+    return ""
+
+
 def full_id(env: str) -> str:
     """The id that is meant: a version or the namespace may be left out, and a module to import may stand before it.
 
@@ -333,7 +340,8 @@ def full_id(env: str) -> str:
         try:
             importlib.import_module(module)
         except (ImportError, ValueError) as error:
-            raise InvalidOptionError(f"module {module!r} of {env!r} cannot be imported: {error}") from error
+            reason = f"{error}{import_hint(error)}"
+            raise InvalidOptionError(f"module {module!r} of {env!r} cannot be imported: {reason}") from error
     for candidate in (name, f"{NAMESPACE}/{name}", f"{name}-v0", f"{NAMESPACE}/{name}-v0"):
         if candidate in registry:
             return candidate

@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import replace
 from itertools import combinations, product
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,12 @@ def test_the_interquartile_mean_is_that_of_scipy() -> None:
         n_resamples=2_000, method="percentile", rng=1, vectorized=True, axis=-1,
     ).confidence_interval  # fmt: skip
     assert (interval.low, interval.high) == pytest.approx((means.low, means.high), abs=0.01)
+
+
+def test_the_interquartile_mean_of_runs_that_agree_says_nothing_of_others() -> None:
+    interval = interquartile_mean([[0.0, 0.0], [0.5, 0.5], [1.0, 1.0]])
+    assert (interval.mean, interval.low, interval.high) == (0.5, -inf, inf)
+    assert interquartile_mean([[0.0, 0.0], [0.5, 0.25]]).high < inf
 
 
 def test_the_interquartile_mean_of_one_run_says_nothing_of_others() -> None:

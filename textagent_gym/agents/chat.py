@@ -88,10 +88,12 @@ class ChatSettings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidOptionError(f"{name} must be more than 0, got {value}")
-        for name in ("price_input", "price_output"):
+        for name in ("price_input", "price_output", "temperature"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
                 raise InvalidOptionError(f"{name} must be at least 0, got {value}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise InvalidOptionError(f"top_p must be more than 0 and at most 1, got {self.top_p}")
         if (self.price_input is None) != (self.price_output is None):
             raise InvalidOptionError("cost needs both price_input and price_output")
         if self.episode_cost is not None and self.price_input is None:

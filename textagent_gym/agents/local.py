@@ -11,6 +11,7 @@ import gymnasium
 
 from textagent_gym.agents.base import Agent
 from textagent_gym.errors import InvalidOptionError, MissingDependencyError
+from textagent_gym.registration import import_hint
 
 _POLICIES = "baselines.evaluation.policy_agent"
 """Module of the trainers that plays and recomputes policies: the suite itself never loads torch."""
@@ -64,7 +65,7 @@ def agents_of(name: str) -> Callable[[gymnasium.Env[str, str]], Agent]:
     try:
         agents = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise InvalidOptionError(f"agent {name!r} cannot be imported: {error}") from error
+        raise InvalidOptionError(f"agent {name!r} cannot be imported: {error}{import_hint(error)}") from error
     if not callable(agents):
         raise InvalidOptionError(f"agent {name!r} is not a function or class that makes an agent for an environment")
     return cast(Callable[[gymnasium.Env[str, str]], Agent], agents)

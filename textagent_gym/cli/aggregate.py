@@ -89,7 +89,7 @@ class Aggregate:
         first, *others = [(path, *read_parts(path)) for path in self.results]
         for path, what, (_, parts) in others:
             if what != first[1] or _tasks(parts) != _tasks(first[2][1]):
-                raise InvalidOptionError(f"{path} is of {what}, and {first[0]} of {first[1]}, or of other tasks")
+                raise InvalidOptionError(f"{path} is of {what}, and {first[0]} of {first[1]}, or their tasks differ")
         runs = [first[2][1], *(parts for _, _, (_, parts) in others)]
         agents = [agent for _, _, (agent, _) in (first, *others)]
         return first[1], {name: [_summary(run[name]) for run in runs] for name in runs[0]}, agents

@@ -14,6 +14,7 @@ from textagent_gym.agents.chat import ChatSettings
 from textagent_gym.cli.environment import ChosenTasks
 from textagent_gym.cli.tables import Tally
 from textagent_gym.errors import AgentFailedError, InvalidOptionError
+from textagent_gym.registration import full_id, world_of
 from textagent_gym.terminal import visible
 
 if TYPE_CHECKING:
@@ -207,7 +208,9 @@ class Eval(ChosenTasks):
         console.print(evaluation_table(result))
         status = _print_broken(console, result.episodes)
         if self.out is not None:
-            console.print(f"Result file: {self.out}   Check it with: textagent-gym verify {self.out}", soft_wrap=True)
+            trust = "" if world_of(full_id(self.env)) else " --trust"  # Else it is not imported.
+            check = f"textagent-gym verify {self.out}{trust}"
+            console.print(f"Result file: {self.out}   Check it with: {check}", soft_wrap=True)
         return status
 
     @contextmanager

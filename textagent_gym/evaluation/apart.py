@@ -99,6 +99,8 @@ def report() -> None:
         try:
             if spec is not None:
                 known = EnvSpec.from_json(spec)
+                if isinstance(known.entry_point, str):  # Its module may register it itself.
+                    importlib.import_module(known.entry_point.partition(":")[0])
                 registry.setdefault(known.id, known)
             module, _, name = function.partition(":")
             for item in getattr(importlib.import_module(module), name)(env, *arguments):

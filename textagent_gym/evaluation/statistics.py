@@ -339,7 +339,7 @@ def interquartile_mean(scores: Sequence[Sequence[float]], *, resamples: int = 2_
     A quarter of the values is left out at each end. Runs are drawn again within each task, percentiles are taken.
     Source: Agarwal et al., 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (arXiv
     2108.13264), sections 4.1 and 4.3. A single run per task says nothing of
-    others, so its interval is unbounded.
+    others, and runs that agree in every task have no spread: the interval is then unbounded.
 
     Args:
         scores: score of each run (such as seeds of training) in each task, shape (tasks, runs); as many runs
@@ -358,7 +358,7 @@ def interquartile_mean(scores: Sequence[Sequence[float]], *, resamples: int = 2_
         raise ValueError("scores must be of shape (tasks, runs), with as many runs of each task")
     tasks, runs = values.shape
     mean = _trimmed(values.reshape(1, -1))[0]
-    if runs < 2:
+    if (values == values[:, :1]).all():
         return Interval(float(mean), -inf, inf)
     drawn = np.random.default_rng(seed).integers(runs, size=(resamples, tasks, runs))
     again = values[np.arange(tasks)[None, :, None], drawn]
