@@ -42,7 +42,8 @@ SUITES = (
     *("babyai-solution-length-v2", "babyai-harder-v1", "babyai-agentgym-v1", "babyai-agentgym-v2"),
     *("scienceworld-quick-v1", "scienceworld-core-v1", "scienceworld-agentgym-v1", "scienceworld-harder-v1"),
     *(f"scienceworld-{name}-v1" for name in ("state-size", "action-size", "solution-length", "reward-density")),
-    *("swe-quick-v1", "swe-core-v1"),
+    *("swe-quick-v1", "swe-core-v2", "swe-state-size-v1", "swe-action-size-v1"),
+    *("swe-solution-length-v1", "swe-harder-v1"),
 )
 """Suites that a small machine plays within minutes, and three that take half an hour or more: ScienceWorld's core and
 AgentGym's, and SWE's core, whose tasks are made by running tests."""

@@ -85,7 +85,11 @@ DIGESTS = {
     "scienceworld-reward-density-v1": "2715e94f866ce54d",
     "scienceworld-harder-v1": "8f7dc26aaaa381ae",
     "swe-quick-v1": "0c44c241844aa9d0",
-    "swe-core-v1": "da63341feb01164a",
+    "swe-core-v2": "ad9277aa1e9e4a8f",
+    "swe-state-size-v1": "19cd636d43fc6689",
+    "swe-action-size-v1": "b8035fc6629a188b",
+    "swe-solution-length-v1": "c756a111459569ac",
+    "swe-harder-v1": "eb60252458a12c99",
 }
 """Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""
 

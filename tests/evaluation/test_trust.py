@@ -143,7 +143,7 @@ def test_a_challenge_is_played_from_its_first_task_on(policy: Path, tmp_path: Pa
 
 def test_tasks_that_everybody_knows_are_no_challenge(policy: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match="has a split that ends"):
-        commit(policy, "swe-core-v1", tmp_path / "c.json")
+        commit(policy, "swe-core-v2", tmp_path / "c.json")
     commit(policy, SUITE, tmp_path / "c.json")
     again = draw(tmp_path / "c.json", tmp_path / "d.json").suite.name
     with pytest.raises(InvalidOptionError, match="is that of a challenge"):

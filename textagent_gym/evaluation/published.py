@@ -75,6 +75,8 @@ _PACKAGES = [
     *("measures", "boltons", "cachetools", "inflection", "networkx", "schema"),
     *("sqlparse", "tabulate", "tinydb", "toolz", "voluptuous", "webcolors"),
 ]
+_PACKAGES_OF_THREE = ["measures", "inflection", "sqlparse", "toolz"]
+"""Packages with three independent mistakes in their test splits."""
 _SHORT_SCIENCE = [
     *("boil", "melt", "freeze", "change-the-state-of-matter-of", "use-thermometer"),
     *("measure-melting-point-known-substance", "measure-melting-point-unknown-substance"),
@@ -383,10 +385,36 @@ _ALL = (
         _swe("measures", 5, packages=["measures"]),
     ),
     _suite(
-        "swe-core-v1",
+        "swe-core-v2",
         "twelve packages with one and with two mistakes to repair",
         _swe("mutants-1", 32),
-        _swe("mutants-2", 28, mutants=2),
+        _swe("mutants-2", 21, mutants=2),
+    ),
+    _suite(
+        "swe-state-size-v1",
+        "packages of up to 1,000, 4,000 and 20,000 lines of code, with one mistake to repair",
+        _swe("lines-1000", 12, lines=(0, 1_000)),
+        _swe("lines-4000", 12, lines=(1_001, 4_000)),
+        _swe("lines-20000", 7, lines=(4_001, 20_000)),
+    ),
+    _suite(
+        "swe-action-size-v1",
+        "the same mistakes to repair with an editor, with a shell, and with both",
+        *(_swe(f"tools-{tools}", 12, lines=(0, 1_000), tools=tools) for tools in ("edit", "shell", "all")),
+    ),
+    _suite(
+        "swe-solution-length-v1",
+        "one, two and three mistakes to repair in the same four packages",
+        _swe("mutants-1", 17, packages=_PACKAGES_OF_THREE),
+        _swe("mutants-2", 14, packages=_PACKAGES_OF_THREE, mutants=2),
+        _swe("mutants-3", 11, packages=_PACKAGES_OF_THREE, mutants=3),
+    ),
+    _suite(
+        "swe-harder-v1",
+        "two, three and four mistakes to repair in packages of 3,500 to 20,000 lines of code",
+        _swe("mutants-2", 8, lines=(3_500, 20_000), mutants=2),
+        _swe("mutants-3", 7, lines=(3_500, 20_000), mutants=3),
+        _swe("mutants-4", 3, lines=(3_500, 20_000), mutants=4),
     ),
 )
 
