@@ -45,8 +45,8 @@ SUITES = (
     *("swe-quick-v1", "swe-core-v2", "swe-state-size-v1", "swe-action-size-v1"),
     *("swe-solution-length-v1", "swe-harder-v1"),
 )
-"""Suites that a small machine plays within minutes, and three that take half an hour or more: ScienceWorld's core and
-AgentGym's, and SWE's core, whose tasks are made by running tests."""
+"""Suites that a small machine plays within minutes; ScienceWorld's core and AgentGym's, which take half an hour or
+more; and SWE's, about a quarter of an hour each where their tasks are new, which are made by running tests."""
 TINY = {
     "babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8)),
     "textworld-tiny-v1": (POLICIES / "textworld", PolicySettings(max_action_tokens=8, hints=True)),
