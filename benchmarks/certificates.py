@@ -14,6 +14,7 @@ import time
 from concurrent.futures import as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from textagent_gym.errors import TextAgentError
 from textagent_gym.evaluation import Certificate, certify
@@ -105,11 +106,12 @@ def strings_in_ci(id: str) -> int:
     return next((strings for beginning, strings in FEWER.items() if id.startswith(beginning)), STRINGS)
 
 
-def row_of(id: str, strings: int = STRINGS) -> Row:
-    """Certify an id with a number of random strings."""
+def row_of(id: str, strings: int = STRINGS, **kwargs: Any) -> Row:
+    """Certify an id with a number of random strings, and its world with keyword arguments."""
     try:
         # Ours end no process, and many ids are certified in one: what they import and start is there already.
-        certificate = certify(id, tasks=tasks_of(id), strings=strings, harder=HARDER.get(id), apart=False)
+        harder = HARDER.get(id)
+        certificate = certify(id, kwargs=kwargs, tasks=tasks_of(id), strings=strings, harder=harder, apart=False)
     except (TextAgentError, ImportError, OSError) as error:
         # The message may name folders of this machine.
         return Row(id, (), (f"not checked, it needs {NEEDS.get(id, f'what is not here ({type(error).__name__})')}",))
