@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 from tests.cli.program import call
 from tests.evaluation.results import LIGHTS, SUITE
+from textagent_gym.agents import make_agent
 from textagent_gym.evaluation import (
     SUITES,
     evaluate,
@@ -43,6 +46,25 @@ def _suite(monkeypatch: pytest.MonkeyPatch) -> None:
 def rows(printed: str, measure: str) -> list[str]:
     """The numbers of a measure, row by row: that of all parts first."""
     return re.findall(rf"{measure} +(.*?) *\n", printed)
+
+
+class Tempered:
+    """The random agent with a setting."""
+
+    name = "tempered"
+
+    def __init__(self, temperature: float, env: gymnasium.Env[str, str]) -> None:
+        self.details = {"temperature": temperature, "base_url": f"http://{temperature}"}
+        player = make_agent("random", env)
+        self.reset, self.act = player.reset, player.act
+
+
+def test_settings_in_which_agents_of_one_name_differ_are_named(tmp_path: Path) -> None:
+    for number, temperature in enumerate((0.0, 0.0, 1.0)):
+        evaluate_suite(SUITE, partial(Tempered, temperature), tmp_path / str(number))
+    same, other = (call("aggregate", str(tmp_path / "0"), str(tmp_path / each)).stdout for each in ("1", "2"))
+    assert "only you know" not in same
+    assert "Runs of agents that differ in temperature: only you know that they are of one method." in other
 
 
 def test_runs_are_values_and_parts_are_strata(runs: list[Path]) -> None:

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from tests.cli.program import call, run
 from tests.evaluation.results import LIGHTS, SUITE, paths
 from textagent_gym.agents import make_agent
 from textagent_gym.core import TextEnv
-from textagent_gym.errors import AgentError, InvalidOptionError, MissingDataError, PlanningBudgetError
+from textagent_gym.errors import AgentError, AgentFailedError, InvalidOptionError, MissingDataError, PlanningBudgetError
 from textagent_gym.evaluation import (
     SUITES,
     EpisodeRecord,
@@ -350,6 +352,120 @@ def test_what_is_broken_is_not_hidden_in_the_summary(tmp_path: Path) -> None:
     assert numbers["success_if_broken_is_lost"] == pytest.approx(2 / 3, abs=1e-6)
 
 
+class Told:
+    """Acts as somebody else does, and says of itself what it is given."""
+
+    def __init__(self, name: Any, details: Any, env: gymnasium.Env[str, str]) -> None:
+        self.name, self.details = name, details() if callable(details) else details
+        player = make_agent("admissible-random", env)
+        self.reset, self.act = player.reset, player.act
+
+
+DEEP: list[Any] = []
+for _ in range(5_000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    ("name", "details", "said"),
+    [
+        (7, {}, "the name of an agent is a text, got 7"),
+        ("mine", {"made": Path("x")}, "details of the agent 'mine' must be a dictionary of JSON values: .*PosixPath"),
+        ("mine", {"temperature": float("nan")}, "must be a dictionary of JSON values: .* nan, which is none"),
+        ("mine", {"seed": 2**200}, "must be a dictionary of JSON values: .* too large"),
+        ("mine", {"deep": DEEP}, "must be a dictionary of JSON values"),
+        ("mine", [1, 2], "must be a dictionary of JSON values"),
+        ("Oracle", {}, "is called 'Oracle', which reads like 'oracle'.* Give it another name"),
+        ("random", {"model": "m"}, "is called 'random', .* Give it another name"),
+    ],
+)
+def test_an_agent_that_cannot_be_recorded_is_refused_before_it_plays(
+    tmp_path: Path, name: Any, details: Any, said: str
+) -> None:
+    agent = partial(Told, name, details)
+    with pytest.raises(InvalidOptionError, match=said):
+        evaluate_suite(SUITE, agent, tmp_path / "r")
+    with pytest.raises(InvalidOptionError, match=said):
+        evaluate(LIGHTS, agent, tasks=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whoever_is_another_one_each_time_is_refused_before_it_plays(tmp_path: Path) -> None:
+    numbers = count(1)
+    with pytest.raises(InvalidOptionError, match="each time that it is made: started is 1, then 2"):
+        evaluate_suite(SUITE, partial(Told, "mine", lambda: {"started": next(numbers)}), tmp_path / "r")
+    with pytest.raises(InvalidOptionError, match="'random', which reads like 'random'"):
+        evaluate_suite(SUITE, partial(Told, "random", {}), tmp_path / "r")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_details_that_json_writes_otherwise_resume(tmp_path: Path) -> None:
+    agent = partial(Told, "mine", {"stops": ("a", "b")})
+    with pytest.raises(Stop):
+        evaluate_suite(SUITE, agent, tmp_path / "r", ended=stop_after(2))
+    evaluate_suite(SUITE, agent, tmp_path / "r")
+    assert verify_result(tmp_path / "r").mismatches == ()
+
+
+def test_a_result_that_is_not_complete_says_how_it_becomes_so(tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        evaluate_suite(SUITE, "random", tmp_path / "r", ended=stop_after(2))
+    with pytest.raises(InvalidOptionError, match=r"is not complete: the same .* command resumes it"):
+        verify_result(tmp_path / "r")
+
+
+class Talker:
+    """Answers with more and more."""
+
+    name = "talker"
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        self._length = 0
+
+    def reset(self, seed: int) -> None:
+        self._length = 1
+
+    def act(self, observation: str, info: dict[str, Any]) -> str:
+        self._length *= 100
+        return "\x00" * self._length
+
+
+def test_whoever_answers_more_than_a_file_holds_is_stopped_and_has_lost(tmp_path: Path) -> None:
+    result = evaluate_suite(SUITE, Talker, tmp_path / "r")
+    assert {(e.turns, e.stopped, e.success, e.broken) for e in result.episodes} == {(3, "size", False, "")}
+    assert verify_result(tmp_path / "r").mismatches == ()
+
+
+class Leaving:
+    """Ends its process, as a library does that finds no key."""
+
+    name = "leaving"
+
+    def __init__(self, where: str, env: gymnasium.Env[str, str]) -> None:
+        self._where = where
+        self._leave("init")
+
+    def _leave(self, here: str) -> None:
+        if here == self._where:
+            raise SystemExit("no key")
+
+    def reset(self, seed: int) -> None:
+        self._leave("reset")
+
+    def act(self, observation: str, info: dict[str, Any]) -> str:
+        self._leave("act")
+        return ""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_agent_that_ends_its_process_does_not_do_so_without_a_word(tmp_path: Path, workers: int) -> None:
+    with pytest.raises(InvalidOptionError, match="makes no agent for an environment: SystemExit: no key"):
+        evaluate_suite(SUITE, partial(Leaving, "init"), tmp_path / "r", workers=workers)
+    for where in ("reset", "act"):
+        with pytest.raises(AgentFailedError, match=f"'leaving' fails in {where}: SystemExit: no key"):
+            evaluate_suite(SUITE, partial(Leaving, where), tmp_path / where, workers=workers)
+
+
 # The command line.
 
 
@@ -359,6 +475,7 @@ def test_what_is_broken_is_not_hidden_in_the_summary(tmp_path: Path) -> None:
         ((), "say what to play: an ID, or --suite NAME"),
         (("--suite", "alfworld-quick-v1"), "--suite needs --out FOLDER"),
         (("--suite", "nothing-v1", "--out", "r"), "does not exist"),
+        (("--suite", "nothing-v1"), "does not exist"),
         (("ALFWorld", "--suite", "alfworld-quick-v1", "--out", "r"), "leave out the ID"),
         (("--suite", "alfworld-quick-v1", "--tasks", "3", "--seed", "1", "--out", "r"), "leave out --tasks, --seed"),
         (("--suite", "alfworld-quick-v1", "--agent", "human", "--workers", "2", "--out", "r"), "one episode at a time"),

@@ -574,7 +574,9 @@ def test_a_loss_of_an_agent_of_ours_is_not_left_out_as_broken() -> None:
         ),
     ],
 )
-def test_nobody_is_called_like_an_agent_of_the_suite(name: str, tmp_path: Path) -> None:
+def test_nobody_is_called_like_an_agent_of_the_suite(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Impostor:
         def __init__(self, env: Any) -> None:
             self.name = name
@@ -585,6 +587,9 @@ def test_nobody_is_called_like_an_agent_of_the_suite(name: str, tmp_path: Path) 
         def act(self, observation: str, info: dict[str, Any]) -> str:
             return "press red"
 
+    with pytest.raises(InvalidOptionError, match="Give it another name"):  # Before anything is played.
+        evaluate_suite(SUITE, Impostor, tmp_path / "r")
+    monkeypatch.setattr("textagent_gym.evaluation.players.resembled", lambda name: "")
     evaluate_suite(SUITE, Impostor, tmp_path / "r")
     assert "reads like" in str(check(tmp_path / "r")[0])
 
@@ -758,6 +763,6 @@ def test_nothing_in_a_result_commands_the_terminal_and_time_is_bounded(honest: P
     assert not set(done.stdout + done.stderr) & {"\x1b", "\x9b", "\x07", "\u202e"}
     assert "[red]" in done.stdout
     late = run("verify", str(path), "--seconds", "0.000001")
-    assert late.returncode == 130
+    assert late.returncode == 1
     assert "Stopped after 1e-06 seconds" in late.stderr
     assert "Traceback" not in late.stderr

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import pytest
 
-from tests.cli.program import run
+from tests.cli.program import call, run
 from tests.evaluation.results import SUITE, paths, read, write
 from tests.leaderboard.results import ATTACK
-from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import load_result
+from textagent_gym.errors import AgentError, InvalidOptionError
+from textagent_gym.evaluation import evaluate_suite, load_result
 from textagent_gym.leaderboard.atif import atif
 from textagent_gym.leaderboard.conversations import read_conversations
 from textagent_gym.leaderboard.inspect_logs import write_inspect_log
@@ -91,3 +93,26 @@ def test_the_command_never_overwrites(results: Path, tmp_path: Path) -> None:
     done = run("trajectories", oracle, "--format", "atif", "--out", str(tmp_path / "out"))
     assert done.returncode == 2
     assert "is not overwritten" in " ".join(done.stderr.split())
+
+
+class Silent:
+    """Its server never answers."""
+
+    name = "silent"
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        pass
+
+    def reset(self, seed: int) -> None:
+        pass
+
+    def act(self, observation: str, info: dict[str, Any]) -> str:
+        raise AgentError("the server does not answer")
+
+
+@pytest.mark.parametrize("format", ["atif", "inspect"])
+def test_nothing_to_write_is_said(tmp_path: Path, format: str) -> None:
+    evaluate_suite(SUITE, Silent, tmp_path / "r")
+    done = call("trajectories", str(tmp_path / "r"), "--format", format, "--out", str(tmp_path / "out"))
+    assert done.returncode == 1
+    assert "Every episode broke: there is nothing to write." in done.stderr

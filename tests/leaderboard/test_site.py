@@ -8,6 +8,7 @@ import shutil
 from dataclasses import astuple, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
@@ -243,6 +244,30 @@ def test_agents_of_one_name_with_other_details_are_told_apart(results: Path, tmp
         assert f"oracle ({each.agent_slug[-8:]})" in page.text
         assert (tmp_path / "agents" / f"{each.agent_slug}.html").is_file()
     assert entry.agent_slug != twin.agent_slug
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (
+            ({"temperature": 0.5, "model": "m"}, {"temperature": 1.0, "model": "m"}),
+            ("temperature 0.5", "temperature 1.0"),
+        ),
+        (({"effort": "low", "seed": 1}, {"effort": "high", "seed": 2}), ("effort low, seed 1", "effort high, seed 2")),
+        (({"effort": "x" * 50}, {"effort": "y"}), ()),
+        (({"effort": "<b>"}, {"effort": "b"}), ()),
+        (({"effort": 1}, {"effort": "1"}), ()),
+    ],
+)
+def test_agents_of_one_name_are_told_apart_by_short_settings(
+    results: Path, tmp_path: Path, values: tuple[dict[str, Any], ...], shown: tuple[str, ...]
+) -> None:
+    entry = check_entry(results / SUITE.name / "oracle")
+    twins = [replace(entry, slug=f"twin-{n}", result=replace(entry.result, details=d)) for n, d in enumerate(values)]
+    write_pages(tmp_path, twins, [], "Two")
+    page = Tags((tmp_path / "index.html").read_text())
+    for name in shown or [twin.agent_slug[-8:] for twin in twins]:
+        assert f"oracle ({name})" in page.text
 
 
 def test_a_suite_of_any_name_has_an_address_of_its_own(results: Path, tmp_path: Path) -> None:

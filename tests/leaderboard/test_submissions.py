@@ -26,7 +26,7 @@ from textagent_gym.leaderboard import build, submissions
 from textagent_gym.leaderboard.entries import check_entry
 from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.leaderboard.submissions import accept
-from textagent_gym.leaderboard.trust import note_trust
+from textagent_gym.leaderboard.trust import note_trust, read_ledger
 
 OTHER = replace(SUITE, name="lights-other-v1")
 
@@ -63,6 +63,62 @@ def test_the_same_result_is_accepted_once(sent: Path, tmp_path: Path) -> None:
     accept(sent, tmp_path / "results")
     with pytest.raises(InvalidOptionError, match="is there already"):
         accept(sent, tmp_path / "results")
+
+
+def test_what_is_proven_later_is_added(tmp_path: Path) -> None:
+    first, second, third = (played(tmp_path / name) for name in ("sent", "mine", "again"))
+    entry = accept(first, tmp_path / "results")
+    assert entry.trust == ("replayed",)
+    known = accept(first, tmp_path / "results", rerun=second)
+    assert (known.folder, len(known.trust)) == (entry.folder, 2)
+    assert read_ledger(tmp_path / "results") == {entry.digest: known.trust}
+    with pytest.raises(InvalidOptionError, match="is there already"):
+        accept(first, tmp_path / "results", rerun=second)
+    with pytest.raises(InvalidOptionError, match="is there already"):
+        accept(first, tmp_path / "results")
+    note_trust(tmp_path / "results", entry.digest, ("replayed", "re-run", "recomputed"))
+    into = ("--into", str(tmp_path / "results"))
+    shown = call("leaderboard", "accept", str(first), "--rerun", str(third), *into).stdout
+    assert "Proven: replayed, recomputed, re-run: success" in shown
+    (noted,) = read_ledger(tmp_path / "results").values()
+    assert noted[:2] == ("replayed", "recomputed")
+    assert "difference 0.000" in noted[2]
+    assert [path for path in everything(tmp_path / "results") if path.name == SUMMARY] == [entry.folder / SUMMARY]
+
+
+def test_another_result_in_the_place_of_one_proves_nothing_of_it(tmp_path: Path) -> None:
+    first, second = played(tmp_path / "sent"), played(tmp_path / "mine")
+    place = accept(first, tmp_path / "results").folder
+    (place / SUMMARY).write_text("{}")  # The end of a digest can be met by trying.
+    with pytest.raises(InvalidOptionError, match="is there already"):
+        accept(first, tmp_path / "results", rerun=second)
+    assert read_ledger(tmp_path / "results") == {}
+
+
+def test_what_is_refused_says_so_before_it_is_played_and_blames_what_is_wrong(
+    sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    for arguments, said in (
+        (("accept", str(sent), "--into", str(tmp_path / "file")), "file is a file; name a folder"),
+        (("accept", str(sent), "--seconds", "0.5"), "Error: --seconds must be at least 1"),
+        (
+            ("build", str(sent), "--out", str(tmp_path / "site"), "--seconds", "0.5"),
+            "Error: --seconds must be at least",
+        ),
+    ):
+        assert said in call("leaderboard", *arguments).stderr.replace("\n", " ")
+    monkeypatch.setattr("textagent_gym.leaderboard.submissions.check_entry", None)
+    with pytest.raises(InvalidOptionError, match="ASCII letters"):
+        accept(renamed(sent, tmp_path / "copy", "<b>"), tmp_path / "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "file", "sent"]
+
+
+def test_verify_says_what_no_leaderboard_takes(sent: Path, tmp_path: Path) -> None:
+    done = call("verify", str(renamed(sent, tmp_path / "copy", "<b>")))
+    assert done.returncode == 0
+    assert "No leaderboard takes it: the agent's name must be 1 to 80 of" in done.stdout
+    assert "No leaderboard" not in call("verify", str(sent)).stdout
 
 
 def renamed(folder: Path, copy: Path, name: str = "mine") -> Path:
@@ -226,8 +282,8 @@ def test_an_agent_that_was_run_again_with_the_same_success_has_proven_it(tmp_pat
     ("settings", "reason"),
     [
         ({"skilled": False}, r"success 1.000 .* as sent and 0.000 .* when run again, .* another success"),
-        ({"temperature": 0.5}, "agent's details .* is .*'temperature': 0.5.* was sent"),
-        ({"suite": OTHER}, "the suite of .* is 'lights-other-v1', and 'lights-test-v1' was sent"),
+        ({"temperature": 0.5}, r"the agent's 'temperature' of .*mine is 0\.5, and .* in what was sent"),
+        ({"suite": OTHER}, "the suite of .* is 'lights-other-v1', and 'lights-test-v1' in what was sent"),
     ],
 )
 def test_what_another_success_or_agent_has_reached_proves_nothing(
@@ -269,7 +325,7 @@ def forged(sent: Path, place: Path) -> Path:
     [
         (lambda sent, place: sent, "run the agent again yourself"),
         (linked, "run the agent again yourself"),
-        (of_another_name, "the agent of .* is 'mine 2', and 'mine' was sent"),
+        (of_another_name, "the agent of .* is 'mine 2', and 'mine' in what was sent"),
         (unfinished, "is no right result: .* no complete result"),
         (forged, "is no right result: .* is recorded"),
     ],

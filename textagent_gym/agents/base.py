@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import gymnasium
@@ -47,6 +48,17 @@ def identifying(details: Mapping[str, Any]) -> dict[str, Any]:
     """
     others = ("base_url", *(_PRICES if details.get("episode_cost") is None else ()))
     return {name: value for name, value in details.items() if name not in others}
+
+
+def differing(details: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of the facts that say who an agent is (see `identifying`) in which several agents differ, sorted.
+
+    >>> differing([{"model": "m", "temperature": 0.0}, {"model": "m", "temperature": 1.0, "effort": "high"}])
+    ['effort', 'temperature']
+    """
+    known = [{name: json.dumps(value, sort_keys=True) for name, value in identifying(each).items()} for each in details]
+    names = {name for each in known for name in each}
+    return sorted(name for name in names if len({each.get(name) for each in known}) > 1)
 
 
 def text_env(env: gymnasium.Env[str, str], agent: str, needs: str) -> TextEnv[Any]:

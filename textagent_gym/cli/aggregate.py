@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from textagent_gym.cli.compare import read_parts
+from textagent_gym.cli.compare import Played, read_played
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.terminal import visible
 
@@ -41,9 +41,8 @@ class Aggregate:
         from rich.text import Text
 
         from textagent_gym.evaluation import interquartile_mean
-        from textagent_gym.leaderboard.entries import shown_name
 
-        what, parts, agents = self._summaries()
+        what, parts, doubt = self._summaries()
         runs = len(self.results)
         table = Table(
             title=Text(visible(f"{runs} runs in {what}")), header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
@@ -69,14 +68,12 @@ class Aggregate:
         broken = sum(summary.broken for summaries in parts.values() for summary in summaries)
         if broken:
             console.print(f"Broken episodes, which do not count: {broken}.", style="yellow")
-        if len(set(agents)) > 1:
-            names = ", ".join(map(shown_name, dict.fromkeys(agents)))
-            note = f"Runs of {len(set(agents))} agents ({names}): only you know that they are of one method."
-            console.print(visible(note), style="yellow", markup=False, highlight=False, soft_wrap=True)
+        if doubt:
+            console.print(visible(doubt), style="yellow", markup=False, highlight=False, soft_wrap=True)
         return 0
 
-    def _summaries(self) -> tuple[str, Mapping[str, Sequence[Summary]], list[str]]:
-        """What the results are of, the summary of each run in each part, and the name of each run's agent.
+    def _summaries(self) -> tuple[str, Mapping[str, Sequence[Summary]], str]:
+        """What the results are of, the summary of each run in each part, and in what their agents differ.
 
         Raises:
             InvalidOptionError: there is a single result, one is named twice, they are not of the same tasks, or all
@@ -86,13 +83,30 @@ class Aggregate:
             raise InvalidOptionError("one run says nothing of others: name the results of two runs at least")
         if len({path.resolve() for path in self.results}) < len(self.results):
             raise InvalidOptionError("a result is named twice: each run counts once")
-        first, *others = [(path, *read_parts(path)) for path in self.results]
-        for path, what, (_, parts) in others:
-            if what != first[1] or _tasks(parts) != _tasks(first[2][1]):
-                raise InvalidOptionError(f"{path} is of {what}, and {first[0]} of {first[1]}, or their tasks differ")
-        runs = [first[2][1], *(parts for _, _, (_, parts) in others)]
-        agents = [agent for _, _, (agent, _) in (first, *others)]
-        return first[1], {name: [_summary(run[name]) for run in runs] for name in runs[0]}, agents
+        first, *others = [read_played(path) for path in self.results]
+        for path, other in zip(self.results[1:], others, strict=True):
+            if other.what != first.what or _tasks(other.parts) != _tasks(first.parts):
+                raise InvalidOptionError(
+                    f"{path} is of {other.what}, and {self.results[0]} of {first.what}, or their tasks differ"
+                )
+        runs = [first, *others]
+        return first.what, {name: [_summary(run.parts[name]) for run in runs] for name in first.parts}, _doubt(runs)
+
+
+def _doubt(runs: Sequence[Played]) -> str:
+    """In what the agents of runs differ, in a sentence; "" if they are the same."""
+    from textagent_gym.agents import differing
+    from textagent_gym.leaderboard.entries import shown, shown_name
+
+    names = list(dict.fromkeys(run.agent for run in runs))
+    settings = differing([run.details for run in runs])
+    if len(names) > 1:
+        who = f"{len(names)} agents ({', '.join(map(shown_name, names))})"
+    elif settings:
+        who = f"agents that differ in {shown(', '.join(settings))}"
+    else:
+        return ""
+    return f"Runs of {who}: only you know that they are of one method."
 
 
 _MEASURES: dict[str, Callable[[Summary], float]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import tyro
 
@@ -39,8 +39,8 @@ class Compare:
         from textagent_gym.evaluation import compare, summarize
         from textagent_gym.leaderboard.entries import shown_name
 
-        one, (name, first) = read_parts(self.first)
-        other, (other_name, second) = read_parts(self.second)
+        one, name, _, first = read_played(self.first)
+        other, other_name, _, second = read_played(self.second)
         if one != other:
             raise InvalidOptionError(f"{self.first} is of {one}, and {self.second} of {other}: nothing to compare")
         table = Table(
@@ -81,16 +81,26 @@ class Compare:
         return 0
 
 
-def read_parts(path: Path) -> tuple[str, tuple[str, Mapping[str, Sequence[EpisodeRecord]]]]:
-    """What a result is of; the agent's name, and the episodes of each part."""
+class Played(NamedTuple):
+    """What a result holds: name of what was played, the agent's name and details, and the episodes of each part."""
+
+    what: str
+    agent: str
+    details: dict[str, Any]
+    parts: Mapping[str, Sequence[EpisodeRecord]]
+
+
+def read_played(path: Path) -> Played:
+    """What a folder or a result file holds."""
     from textagent_gym.evaluation import load, load_result
 
     if path.is_dir():
         result = load_result(path)
         parts = {name: evaluation.episodes for name, evaluation in result.evaluations.items()}
-        return result.suite.name, (result.agent, parts)
+        return Played(result.suite.name, result.agent, result.details, parts)
     evaluation = load(path)
-    return f"{evaluation.env}, split {evaluation.split}", (evaluation.agent, {"": evaluation.episodes})
+    what = f"{evaluation.env}, split {evaluation.split}"
+    return Played(what, evaluation.agent, evaluation.details, {"": evaluation.episodes})
 
 
 def _cells(comparison: Comparison) -> tuple[str, ...]:

@@ -142,9 +142,9 @@ class Eval(ChosenTasks):
         if changed:
             names = ", ".join("the ID" if option == "env" else f"--{option}" for option in changed)
             raise InvalidOptionError(f"a suite fixes what is played: leave out {names}")
+        suite = suite_of(name)
         if self.out is None:
             raise InvalidOptionError("--suite needs --out FOLDER, which keeps the result")
-        suite = suite_of(name)
         if self.run_folder is not None:
             curve_of(self.run_folder)  # Whatever is wrong with it is said before anything is played.
         check_suite(suite, agent, self.out)

@@ -12,6 +12,13 @@ from textagent_gym.cli.subcommand import subcommand
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.terminal import visible
 
+_MOST_SECONDS = 365 * 24 * 3600
+
+
+def _check_seconds(seconds: float) -> None:
+    if not 1 <= seconds <= _MOST_SECONDS:
+        raise InvalidOptionError(f"--seconds must be at least 1 and at most {_MOST_SECONDS}, got {seconds:g}")
+
 
 @dataclass(frozen=True)
 class Build:
@@ -41,6 +48,7 @@ class Build:
 
         if self.episodes < 0:
             raise InvalidOptionError(f"--episodes must be at least 0, got {self.episodes}")
+        _check_seconds(self.seconds)
         with bar("Checking results", len(find_results(self.results))) as done:
             shown, left_out = build(
                 *(self.results, self.out),
@@ -53,7 +61,11 @@ class Build:
         for each in left_out:
             text = f"left out {each.folder}: {' '.join(each.reasons)}"
             console.print(visible(text), style="yellow", markup=False, highlight=False, soft_wrap=True)
-        console.print(f"{len(shown)} results. Open {self.out / 'index.html'}", soft_wrap=True, highlight=False)
+        console.print(
+            f"{len(shown)} {'result' if len(shown) == 1 else 'results'}. Open {self.out / 'index.html'}",
+            soft_wrap=True,
+            highlight=False,
+        )
         return 1 if left_out else 0
 
 
@@ -61,7 +73,8 @@ class Build:
 class Accept:
     """Check a result that somebody has sent, by replay, and copy it into a folder of results; or say what is wrong.
 
-    Nothing in it is imported or chooses what is run. It becomes RESULTS/SUITE/AGENT-DIGEST.
+    Nothing in it is imported or chooses what is run. It becomes RESULTS/SUITE/AGENT-DIGEST. Where the result is there
+    already, what --model, --challenge or --rerun proves is noted beside what was known.
     """
 
     result: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
@@ -84,6 +97,7 @@ class Accept:
 
         from textagent_gym.leaderboard.submissions import accept
 
+        _check_seconds(self.seconds)
         try:
             entry = accept(
                 self.result,
@@ -97,6 +111,7 @@ class Accept:
             raise InvalidOptionError(f"{self.result} is refused: {error}") from error
         console = Console()
         console.print(f"Accepted: {entry.folder}", soft_wrap=True, markup=False, highlight=False)
+        console.print(f"Proven: {', '.join(entry.trust)}.", soft_wrap=True, markup=False, highlight=False)
         for note in entry.remarks:
             console.print(visible(f"Note: {note}"), style="yellow", markup=False, highlight=False, soft_wrap=True)
         return 0

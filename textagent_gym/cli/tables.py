@@ -17,6 +17,7 @@ _LEFT_OUT = ("invalid [95%]", "turns [95%]", "return [95%]", "score [95%]", "epi
 `summary.json` has all numbers."""
 _LONGEST_WHOLE = 24
 """Characters of a name that stay in one line, before which columns are left out: longer ones fold."""
+_DIGITS = 12  # Of a commitment.
 _ANY_WIDTH = 10_000
 """Columns of a terminal on which every table fits."""
 
@@ -37,7 +38,9 @@ def suite_table(result: Result) -> FittingTable:
     unit_returns = all(evaluation.unit_returns for evaluation in evaluations.values())
     parts = [(f" {name}", each.episodes, each.unit_returns) for name, each in evaluations.items()]
     rows = [("all", result.episodes, unit_returns), *(parts if len(parts) > 1 else [])]
-    return _table(f"{result.agent:.100} in {result.suite.name}", rows, [])
+    suite, challenge, commitment = result.suite.name.partition("@")  # Of a challenge, a hundred digits would follow.
+    title = f"{result.agent:.100} in {suite}{challenge}{commitment[:_DIGITS]}"
+    return _table(title, rows, [])
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,10 @@ class Tally:
         self._tokens += episode.tokens or 0
         self._cost += episode.cost or 0.0
         counted = self.played - self._broken
-        note = f"success {self._successes / counted:.3f}" if counted else ""
-        note += f", {self._tokens} tokens" if self._tokens else ""
-        note += f", cost {self._cost:.4g}" if self._cost else ""
-        return note + (f", {self._broken} broken" if self._broken else "")
+        notes = (
+            f"success {self._successes / counted:.3f}" if counted else "",
+            f"{self._tokens} tokens" if self._tokens else "",
+            f"cost {self._cost:.4g}" if self._cost else "",
+            f"{self._broken} broken" if self._broken else "",
+        )
+        return ", ".join(note for note in notes if note)

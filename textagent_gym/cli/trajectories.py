@@ -50,5 +50,11 @@ class Trajectories:
             for conversation in episodes:
                 text = json.dumps(atif(conversation), indent=1) + "\n"
                 write_whole(self.out / part / f"{conversation.number}.json", text)
-        Console(stderr=True).print(f"{count} episodes below {self.out}", soft_wrap=True, highlight=False)
+        console = Console(stderr=True)
+        if not count:
+            console.print("Every episode broke: there is nothing to write.", style="yellow")
+            return 1
+        console.print(
+            f"{count} {'episode' if count == 1 else 'episodes'} below {self.out}", soft_wrap=True, highlight=False
+        )
         return 0

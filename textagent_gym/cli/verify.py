@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -50,8 +51,12 @@ class Verify:
         """Check; 1 if something is not as recorded."""
         if not 0 < self.seconds < 10**9:
             raise InvalidOptionError(f"--seconds must be more than 0 and less than 10**9, got {self.seconds}")
-        with _at_most(self.seconds):
-            return self._check_suite() if self.result.is_dir() else self._check_file()
+        try:
+            with _at_most(self.seconds):
+                return self._check_suite() if self.result.is_dir() else self._check_file()
+        except _TooSlowError:
+            print(f"Stopped after {self.seconds:g} seconds: the result is not checked. See --seconds.", file=sys.stderr)
+            return 1
 
     def _check_suite(self) -> int:
         """Check a folder."""
@@ -62,6 +67,7 @@ class Verify:
         from textagent_gym.evaluation import load_result, verify_result
         from textagent_gym.evaluation.copies import worded
         from textagent_gym.evaluation.trust import RECOMPUTED
+        from textagent_gym.leaderboard.submissions import unacceptable
 
         if self.set or self.trust:
             raise InvalidOptionError("the result of a suite is checked in the suite's environments: leave out options")
@@ -78,9 +84,11 @@ class Verify:
             console.print(suite_table(result))
             label = "Note" if recomputed else "Flag"
             for flag in worded(verification.flags, verification.trust):
-                text = visible(f"{label}: {flag}")
-                console.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
-            console.print(f"Proven: {', '.join(verification.trust)}.", style="green", highlight=False)
+                _say(f"{label}: {flag}", "yellow")
+            _say(f"Proven: {', '.join(verification.trust)}.", "green")
+            refused = unacceptable(self.result, result)
+            if refused:
+                _say(f"No leaderboard takes it: {refused}.", "yellow")
         return status
 
     def _check_file(self) -> int:
@@ -129,45 +137,45 @@ def _print(
         remarks: whether the agent may have written something beside its actions that is kept.
         recomputed: whether it has been shown that the agent sampled every token.
     """
-    from rich.console import Console
-
+    from textagent_gym.agents.names import CHECKED_AGENTS, UNREADING_AGENTS
     from textagent_gym.evaluation import summarize
-    from textagent_gym.evaluation.replay import CHECKED_AGENTS, UNREADING_AGENTS
-
-    console = Console()
-
-    def say(text: str, style: str = "") -> None:
-        console.print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
     for note in notes:
-        say(note[:_LONGEST_SHOWN], "yellow")
+        _say(note[:_LONGEST_SHOWN], "yellow")
     for mismatch in mismatches[:_MOST_SHOWN]:
         where = "file" if mismatch.episode is None else f"episode {mismatch.episode} ({mismatch.task:.100})"
         file = f"{mismatch.file}, " if mismatch.file else ""
-        say(f"{file}{where}: {mismatch.what[:_LONGEST_SHOWN]}", "red")
+        _say(f"{file}{where}: {mismatch.what[:_LONGEST_SHOWN]}", "red")
     total, broken = len(episodes), sum(bool(episode.broken) for episode in episodes)
     if broken:
         solved = sum(episode.success for episode in episodes if not episode.broken)
-        say(
+        _say(
             f"{broken} of {total} episodes cannot be checked and are left out: they broke. If all of them are lost, "
             f"success is {solved / total:.3f}.",
             "yellow",
         )
     different = sum(mismatch.episode is not None for mismatch in mismatches)
     if different:
-        say(f"{different} of {total} episodes went otherwise.", "bold red")
+        _say(f"{different} of {total} episodes went otherwise.", "bold red")
     if mismatches:
         return 1
     if broken < total:
-        say(f"{_number(total - broken)} happened as recorded; success {summarize(episodes).success}.", "green")
+        _say(f"{_number(total - broken)} happened as recorded; success {summarize(episodes).success}.", "green")
         beside = "what it wrote beside its actions, " if remarks and agent not in CHECKED_AGENTS else ""
         known = recomputed or agent in (CHECKED_AGENTS if exact else UNREADING_AGENTS)
         who = "" if known else f"that {agent[:100]!r} acted, "
         texts = "" if exact else "what the agent read, "
         cost = "" if all(episode.cost is None for episode in episodes) else "cost, "
         tokens = "" if recomputed else "tokens, "
-        say(f"Not checked: {who}{beside}{texts}seconds, {tokens}{cost}and the versions of packages.")
+        _say(f"Not checked: {who}{beside}{texts}seconds, {tokens}{cost}and the versions of packages.")
     return 0
+
+
+def _say(text: str, style: str = "") -> None:
+    """Print a text that may hold a stranger's."""
+    from rich.console import Console
+
+    Console().print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _number(count: int) -> str:
@@ -175,12 +183,16 @@ def _number(count: int) -> str:
     return "The one episode" if count == 1 else f"All {count} episodes"
 
 
+class _TooSlowError(KeyboardInterrupt):
+    """Time is over. It is no `Exception`, so that no world takes it for a failure of its own."""
+
+
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """End the block as Ctrl-C does when it takes too long, also in the middle of an episode."""
+    """End the block by `_TooSlowError` when it takes too long, also in the middle of an episode."""
 
     def stop(signum: int, frame: object) -> None:
-        raise KeyboardInterrupt(f"Stopped after {seconds:g} seconds: the result is not checked. See --seconds.")
+        raise _TooSlowError
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from collections.abc import Callable
@@ -18,6 +19,9 @@ from textagent_gym.sources import seed_bytes
 
 MOST_REPEATS = 3
 """Times that an episode is played again after its world has broken: what breaks four times breaks always."""
+MOST_ANSWERED = 2**23
+"""Bytes of an episode's actions, written as JSON: half of the longest line that is read of a result file. An agent that
+answers more is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,7 @@ def play(
     _asked(agent, agent.reset, seed)
     beginning, turns = info, []
     terminated = truncated = False
-    stopped, room = "", MOST_REMARKS
+    stopped, room, room_for_actions = "", MOST_REMARKS, MOST_ANSWERED
     while not (terminated or truncated):
         try:
             action = _asked(agent, agent.act, observation, info)
@@ -183,6 +187,10 @@ def play(
             raise InvalidOptionError(
                 f"the agent {getattr(agent, 'name', '')!r} answers {action!r:.100}: an action is a text, or None"
             )
+        room_for_actions -= len(json.dumps(action))
+        if room_for_actions < 0:
+            stopped = "size"
+            break
         read, sampled = observation, getattr(agent, "sampled", None)
         remarks, room = kept_remarks(getattr(agent, "remarks", None), room)
         observation, reward, terminated, truncated, info = env.step(action)
@@ -214,7 +222,7 @@ def _asked(agent: Agent, method: Callable[..., Any], *arguments: Any) -> Any:
         return method(*arguments)
     except (TextAgentError, gymnasium.error.Error):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         name = getattr(agent, "name", type(agent).__name__)
         raise AgentFailedError(

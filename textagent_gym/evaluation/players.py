@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import threading
 import traceback
 from collections import Counter, deque
@@ -16,9 +17,10 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
+from textagent_gym.agents.names import resembled
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.evaluation.episode import MOST_REPEATS, base_of, play_until_whole
-from textagent_gym.evaluation.records import EpisodeRecord, record
+from textagent_gym.evaluation.records import EpisodeRecord, read_line, record
 from textagent_gym.processes import worker_processes
 
 AgentMaker = str | Callable[[gymnasium.Env[str, str]], Agent]
@@ -67,7 +69,7 @@ def make_player(agent: AgentMaker, env: gymnasium.Env[str, str]) -> Agent:
         player = agent(env)
     except (TextAgentError, gymnasium.error.Error):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = "" if place.filename == __file__ else f" ({place.filename}, line {place.lineno})"
         raise InvalidOptionError(
@@ -79,6 +81,41 @@ def make_player(agent: AgentMaker, env: gymnasium.Env[str, str]) -> Agent:
             "act(observation, info)"
         )
     return player
+
+
+def identity_of(player: Agent) -> tuple[str, dict[str, Any]]:
+    """Name of an agent and further facts about it, as they are recorded.
+
+    Raises:
+        InvalidOptionError: a result file cannot hold them, or nobody could verify the result: the name looks like that
+            of an agent of this suite which others can check, or is its name, and there are details.
+    """
+    name = getattr(player, "name", type(player).__name__)
+    if not isinstance(name, str):
+        raise InvalidOptionError(f"the name of an agent is a text, got {name!r:.100}")
+    try:
+        details = read_line(json.dumps(dict(getattr(player, "details", None) or {})).encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidOptionError(
+            f"the details of the agent {name!r:.100} must be a dictionary of JSON values: {error}"
+        ) from error
+    known = resembled(name)
+    if known and (name != known or details):
+        raise InvalidOptionError(unverifiable(name, known))
+    return name, details
+
+
+def unverifiable(name: str, known: str) -> str:
+    """Why an agent cannot be called as it is, in words.
+
+    Args:
+        name: name of the agent.
+        known: agent of this suite that it reads like.
+    """
+    return (
+        f"the agent is called {name!r:.100}, which reads like {known!r}, an agent of this suite: nobody could verify "
+        "its result. Give it another name"
+    )
 
 
 def _takes(player: object, method: str, *arguments: object) -> bool:

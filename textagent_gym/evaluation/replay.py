@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import closing
@@ -15,6 +14,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
+from textagent_gym.agents.names import CHECKED_AGENTS, UNREADING_AGENTS, resembled
 from textagent_gym.errors import InvalidOptionError, TextAgentError
 from textagent_gym.evaluation.episode import Episode, episode_seed, play_until_whole
 from textagent_gym.evaluation.players import task_id
@@ -41,51 +41,7 @@ class Mismatch:
     file: str = ""
 
 
-CHECKED_AGENTS = ("random", "admissible-random", "oracle", "expert")
-"""Agents that act equally wherever they play, so that whoever claims to be one can be checked."""
-UNREADING_AGENTS = ("random", "oracle")
-"""Those of them that read nothing, and so act equally also in worlds whose texts may differ from run to run."""
 _DIED = "it cannot be played: a process that played died"
-_ALIKE = {
-    "a": "\u0430\u03b1\u0251\u1d00",
-    "b": "\u044c\u0299",
-    "c": "\u0441\u03f2\u1d04",
-    "d": "\u0501\u1d05",
-    "e": "3\u0435\u03b5\u1d07",
-    "l": "1|i\u0131\u0456\u03b9\u04cf\u026a\u029f",
-    "m": "\u043c\u1d0d",
-    "n": "\u043f\u03b7\u0274",
-    "o": "0\u043e\u03bf\u03c3\u1d0f",
-    "p": "\u0440\u03c1\u1d18",
-    "r": "\u0433\u0280",
-    "s": "5\u0455\ua731",
-    "t": "\u0442\u03c4\u1d1b",
-    "x": "\u0445\u03c7",
-}
-"""Digits, letters of Cyrillic and Greek, and small capitals that look like those of the agents' names."""
-_LOOKS = str.maketrans({letter: latin for latin, letters in _ALIKE.items() for letter in letters})
-_BLANK = "\u115f\u1160\u3164\uffa0"  # Letters of Hangul that cannot be seen.
-
-
-def _letters(name: str) -> str:
-    """What a name looks like: without case, spaces, accents and what cannot be seen; lookalikes as Latin letters."""
-    letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
-    seen = "".join(letter for letter in letters if (letter.isalnum() and letter not in _BLANK) or letter == "|")
-    return seen.translate(_LOOKS).replace("rn", "m")
-
-
-def _is_alike(name: str, known: str) -> bool:
-    """Whether a name looks like another one, which is made of Latin letters.
-
-    A letter of another script may look like any Latin one, unless most letters of the name are such letters.
-
-    >>> _is_alike("exp\u0454rt", "expert"), _is_alike("exports", "expert")
-    (True, False)
-    """
-    here, there = _letters(name), _letters(known)
-    strange = sum(not letter.isascii() for letter in here)
-    same = all(letter == wanted or not letter.isascii() for letter, wanted in zip(here, there, strict=False))
-    return len(here) == len(there) and 2 * strange <= len(here) and same
 
 
 class _Recorded:
@@ -318,9 +274,9 @@ def _gaps(evaluation: Evaluation, env: gymnasium.Env[str, str]) -> list[str]:
         gaps.append(f"split {evaluation.split!r} is recorded, and the environment plays {split!r}")
     if evaluation.agent in CHECKED_AGENTS and evaluation.details:
         gaps.append(f"the agent {evaluation.agent!r} has no details, and some are recorded")
-    alike = [name for name in CHECKED_AGENTS if _is_alike(evaluation.agent, name)]
-    if alike and evaluation.agent not in CHECKED_AGENTS:
-        gaps.append(f"the agent {evaluation.agent!r:.100} reads like {alike[0]!r}, which is an agent of this suite")
+    alike = resembled(evaluation.agent)
+    if alike and evaluation.agent != alike:
+        gaps.append(f"the agent {evaluation.agent!r:.100} reads like {alike!r}, which is an agent of this suite")
     strange = sorted(set(evaluation.versions) - {"python", *packages_of(evaluation.env)})
     if strange or not all(isinstance(version, str) for version in evaluation.versions.values()):
         gaps.append(f"versions are recorded of what decides nothing here: {', '.join(strange)}")

@@ -17,15 +17,16 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 
-from textagent_gym.agents import identifying
+from textagent_gym.agents import AGENTS, identifying
+from textagent_gym.agents.names import CHECKED_AGENTS
 from textagent_gym.errors import InvalidOptionError, MissingDataError
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.learning import LEARNING, LearningCurve, curve_of
-from textagent_gym.evaluation.players import AgentMaker, make_player
+from textagent_gym.evaluation.players import AgentMaker, identity_of, make_player, unverifiable
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversations_of
 from textagent_gym.evaluation.runner import check_evaluation, evaluate, has_begun
 from textagent_gym.evaluation.statistics import Interval, Summary, repeated, success_by_axis, summarize
@@ -173,11 +174,18 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
         MissingDataError: the suite's data are not all there.
     """
     check_writable(folder, folder=True)
+    first: dict[str, Any] = {}
     identity: dict[str, Any] = {}
     for part in suite.parts:
         with closing(make_part(part, getattr(agent, "details", {}))) as env:
-            if not identity:
-                identity = _kept(folder, _identity(suite, agent, env), suite)
+            twins = (_identity(suite, agent, env), _identity(suite, agent, env))
+            first = first or twins[0]
+            for twin in twins:
+                if twin != first:
+                    raise InvalidOptionError(
+                        f"the agent says otherwise who it is each time that it is made: {_changes(first, twin)}"
+                    )
+            identity = identity or _kept(folder, first, suite)
             check_size(part, env)
             asked = {"tasks": part.tasks, "episodes": part.episodes, "seed": part.seed, "first": part.first}
             check_evaluation(env, agent, **asked, path=records_of(folder, part))
@@ -187,9 +195,18 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
 def _identity(suite: Suite, agent: AgentMaker, env: gymnasium.Env[str, str]) -> dict[str, Any]:
     """What `result.json` holds."""
     player = make_player(agent, env)
-    name = getattr(player, "name", type(player).__name__)
-    details = dict(getattr(player, "details", None) or {})
+    name, details = identity_of(player)
+    if name in CHECKED_AGENTS and not isinstance(player, cast(type, AGENTS[name])):
+        raise InvalidOptionError(unverifiable(name, name))
     return {"format": FORMAT, "suite": suite.name, "digest": suite.digest, "agent": name, "details": details}
+
+
+def _changes(first: dict[str, Any], second: dict[str, Any]) -> str:
+    """In what two identities differ, in words."""
+    pairs = [("name", first["agent"], second["agent"])]
+    names = sorted({*first["details"], *second["details"]})
+    pairs += [(name, first["details"].get(name), second["details"].get(name)) for name in names]
+    return "; ".join(f"{name} is {one!r:.100}, then {other!r:.100}" for name, one, other in pairs if one != other)
 
 
 def _kept(folder: Path, identity: dict[str, Any], suite: Suite) -> dict[str, Any]:

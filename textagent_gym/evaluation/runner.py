@@ -15,7 +15,16 @@ from gymnasium.envs.registration import EnvSpec
 from textagent_gym.agents import Agent, identifying
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import count_tasks, episode_seed
-from textagent_gym.evaluation.players import AgentMaker, Job, Played, Players, make_player, play_job, task_id
+from textagent_gym.evaluation.players import (
+    AgentMaker,
+    Job,
+    Played,
+    Players,
+    identity_of,
+    make_player,
+    play_job,
+    task_id,
+)
 from textagent_gym.evaluation.records import (
     FORMAT,
     EpisodeRecord,
@@ -78,8 +87,8 @@ def evaluate(
         the evaluation. An episode whose world broke four times in a row says so in `broken`.
 
     Raises:
-        InvalidOptionError: the environment is not a `TextEnv`, the agent cannot play it, or `path` holds another
-            evaluation.
+        InvalidOptionError: the environment is not a `TextEnv`, the agent cannot play it or has a name or details that
+            cannot be recorded, or `path` holds another evaluation.
         AgentFailedError: the agent cannot play at all. What it has played is kept, and the same call resumes.
     """
     if workers < 1:
@@ -191,8 +200,7 @@ def _begun(
         if value < 0:
             raise InvalidOptionError(f"{given} must be at least 0, got {value}")
     player = make_player(agent, env)
-    name = getattr(player, "name", type(player).__name__)
-    details = getattr(player, "details", None)
+    name, details = identity_of(player)
     count = count_tasks(env, tasks, first)
     return player, begin(env, name, tasks=count, repeats=episodes, seed=seed, first=first, details=details)
 

@@ -16,6 +16,7 @@ from typing import Any
 import gymnasium
 
 from textagent_gym.agents import identifying, recomputer
+from textagent_gym.agents.names import CHECKED_AGENTS
 from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.copies import find_copies
@@ -31,7 +32,7 @@ from textagent_gym.evaluation.records import (
     other_versions,
     read_line,
 )
-from textagent_gym.evaluation.replay import CHECKED_AGENTS, Mismatch, replay
+from textagent_gym.evaluation.replay import Mismatch, replay
 from textagent_gym.evaluation.results import (
     FORMAT,
     IDENTITY,
@@ -55,6 +56,7 @@ from textagent_gym.evaluation.trust import (
     read_challenge,
     settings_of,
 )
+from textagent_gym.files import PART
 
 _IDENTITY: dict[str, type] = {"format": str, "suite": str, "digest": str, "agent": str, "details": dict}
 
@@ -263,6 +265,8 @@ def _check_files(folder: Path, suite: Suite) -> None:
     expected = {path.name for path in (*files_of(folder, suite), folder / SUMMARY)}
     names = {path.name for path in folder.iterdir()}
     missing, strange = sorted(expected - names), sorted(names - expected)
+    if SUMMARY in missing and any(name.endswith(PART) for name in names):
+        raise InvalidOptionError(f"{folder} is not complete: the same `textagent-gym eval` command resumes it")
     if missing:
         raise InvalidOptionError(f"{folder} holds no complete result: it has no {', '.join(missing)}")
     if strange:

@@ -188,7 +188,7 @@ def _entry(folder: Path, verification: Verification) -> Entry:
         worlds[part.name] = world.name if world is not None else part.env
         with closing(make_part(part, result.details)) as env:
             densities[part.name] = base_of(env).reward_density
-    digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
+    digest = digest_of(folder)
     return Entry(
         slug=f"{_slug(result.suite.name)}-{_slug(result.agent)}-{digest[:12]}",
         folder=folder,
@@ -202,6 +202,11 @@ def _entry(folder: Path, verification: Verification) -> Entry:
     )
 
 
+def digest_of(folder: Path) -> str:
+    """SHA-256 of the summary of a result, hexadecimal: it holds those of all its other files."""
+    return hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
+
+
 def shown(text: str, longest: int = _LONGEST_REASON) -> str:
     """A text of a stranger as it may be shown in one line: without commands to a terminal or line ends, and bounded.
 
@@ -211,18 +216,17 @@ def shown(text: str, longest: int = _LONGEST_REASON) -> str:
     return visible(text if len(text) <= longest else text[:longest] + "…").translate(_ONE_LINE)
 
 
-def check_name(name: str) -> None:
-    """Refuse a name of an agent that may look like another one, such as "oracle" with a Cyrillic "o".
-
-    Raises:
-        InvalidOptionError: it is not made of ASCII letters, digits, spaces and a few signs, does not begin with a
-            letter or a digit, or is too long to be shown.
+def wrong_name(name: str) -> str:
+    """What is wrong with a name of an agent that may look like another one, such as "oracle" with a Cyrillic "o", in
+    words; "" for one that is made of ASCII letters, digits, spaces and a few signs, begins with a letter or a digit,
+    and is short enough to be shown.
     """
-    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
-        raise InvalidOptionError(
-            f"the agent's name must be 1 to {LONGEST_NAME} of: ASCII letters, digits, spaces, . _ : / @ + ( ) -, and "
-            f"begin with a letter or a digit, got {shown_name(name)!r}"
-        )
+    if len(name) <= LONGEST_NAME and _NAME.fullmatch(name):
+        return ""
+    return (
+        f"the agent's name must be 1 to {LONGEST_NAME} of: ASCII letters, digits, spaces, . _ : / @ + ( ) -, and begin "
+        f"with a letter or a digit, got {shown_name(name)!r}"
+    )
 
 
 def shown_name(name: str) -> str:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.resources import as_file, files
@@ -28,6 +29,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from textagent_gym.agents import differing
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, summarize
 from textagent_gym.evaluation.trust import CHALLENGE
@@ -45,6 +47,8 @@ MOST_LISTED = 2000
 """Episodes that the page of a result lists; more rows make a page slow."""
 _LONGEST_DETAIL = 2000  # Characters of one fact about an agent.
 _MOST_DETAILS = 50  # Facts about an agent.
+_LONGEST_SETTINGS = 40  # Characters beside a name.
+_SETTINGS = re.compile(r"[A-Za-z0-9_., +-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,8 @@ class Row:
     """A line of the table of results.
 
     Attributes:
-        name: name of the agent; with the end of its address where agents with other details have the same name.
+        name: name of the agent; where agents with other settings have the same name, with these, or with the end of
+            its address.
         entry: result.
         summary: numbers of all its episodes.
     """
@@ -158,10 +163,8 @@ def write_trajectories(site: Path, entry: Entry, most: int) -> None:
 def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut], title: str) -> None:
     """Write everything but the episodes; which of these can be stepped through is seen from their files."""
     pages = _Pages(site, title)
-    namesakes: dict[str, set[str]] = {}
-    for entry in entries:
-        namesakes.setdefault(entry.agent, set()).add(entry.agent_slug)
-    rows = [_row(entry, unique=len(namesakes[entry.agent]) == 1) for entry in entries]
+    names = _names(entries)
+    rows = [Row(names[entry.agent_slug], entry, _summary(entry, entry.result.episodes)) for entry in entries]
     rows.sort(key=lambda row: (row.entry.result.suite.name, -row.at_least, row.entry.agent))
     by_suite: dict[str, list[Row]] = {}
     by_agent: dict[str, list[Row]] = {}
@@ -254,9 +257,25 @@ class _Pages:
         write_whole(self._site / path, self._environment.get_template(template).render(values, root=root, page=page))
 
 
-def _row(entry: Entry, *, unique: bool) -> Row:
-    name = entry.agent if unique else f"{entry.agent} ({entry.agent_slug[-8:]})"
-    return Row(name, entry, _summary(entry, entry.result.episodes))
+def _names(entries: Sequence[Entry]) -> dict[str, str]:
+    """How agents are called, by their addresses; see `Row`."""
+    namesakes: dict[str, dict[str, Entry]] = {}
+    for entry in entries:
+        namesakes.setdefault(entry.agent, {})[entry.agent_slug] = entry
+    names = {}
+    for name, known in namesakes.items():
+        details = [entry.result.details for entry in known.values()]
+        settings = [_settings(each, differing(details)) for each in details]
+        telling = len(set(settings)) == len(settings) and all(settings)
+        for slug, text in zip(known, settings, strict=True):
+            names[slug] = name if len(known) == 1 else f"{name} ({text if telling else slug[-8:]})"
+    return names
+
+
+def _settings(details: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Some settings of an agent in few words, such as "temperature 0.2"; "" if there are none, or they are long."""
+    text = ", ".join(f"{name} {details[name]}" for name in names if name in details)
+    return text if len(text) <= _LONGEST_SETTINGS and _SETTINGS.fullmatch(text) else ""
 
 
 def _summary(entry: Entry, episodes: Sequence[EpisodeRecord]) -> Summary:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from textagent_gym.agents import identifying
 from textagent_gym.errors import InvalidOptionError
@@ -15,8 +18,9 @@ from textagent_gym.evaluation.copies import folded
 from textagent_gym.evaluation.draws import DRAWS, described, read_draws
 from textagent_gym.evaluation.results import SUMMARY, files_of
 from textagent_gym.evaluation.trust import REPLAYED, REPLAYED_BUT_TEXTS
-from textagent_gym.leaderboard.entries import Entry, check_entry, check_name, find_results, shown, shown_name
-from textagent_gym.leaderboard.trust import RERUN, note_trust
+from textagent_gym.files import check_writable
+from textagent_gym.leaderboard.entries import Entry, check_entry, digest_of, find_results, shown, shown_name, wrong_name
+from textagent_gym.leaderboard.trust import LEVELS, RERUN, level_of, note_trust, read_ledger
 
 LARGEST_SUBMISSION = 2**26
 """Bytes of all files of a result as it is sent: 64 MiB hold three hundred long conversations, compressed."""
@@ -37,6 +41,7 @@ def accept(
     """Take a result into a folder of results, as SUITE/AGENT-DIGEST.
 
     What is checked is the copy, so that nobody can change it meanwhile. A result that is refused leaves nothing behind.
+    Where it is there already, what is proven now is noted beside what was known.
 
     Args:
         folder: result of a suite.
@@ -46,42 +51,85 @@ def accept(
         rerun: the caller's own result of the same agent; that success is the same within the interval is noted.
 
     Returns:
-        the entry, whose folder is where it is now, and whose remarks say what looks as if somebody else had played.
+        the entry, whose folder is where it is now, whose trust is all that was ever proven, and whose remarks say what
+        looks as if somebody else had played.
 
     Raises:
-        InvalidOptionError: it is no result, is not right, is there already, is too large, its agent's name may look
-            like another one (see `entries.check_name`), or `rerun` does not prove it; the message says why.
+        InvalidOptionError: it is no result, is not right, is there already and nothing more is proven, is too large,
+            its agent's name may look like another one (see `entries.wrong_name`), or `rerun` does not prove it; the
+            message says why.
     """
-    suite = load_result(folder).suite
-    paths = [*files_of(folder, suite), folder / SUMMARY]
-    size = sum(path.lstat().st_size for path in paths)
-    if size > LARGEST_SUBMISSION:
-        raise InvalidOptionError(f"{folder} has {size} bytes; a submission has at most {LARGEST_SUBMISSION}")
+    sent = load_result(folder)
+    refused = unacceptable(folder, sent)
+    if refused:
+        raise InvalidOptionError(refused)
+    paths = _files_of(folder, sent)
+    check_writable(results, folder=True)
+    is_new = not results.exists()
     results.mkdir(parents=True, exist_ok=True)
     _clear_stopped(results)
-    with TemporaryDirectory(dir=results, prefix=_CHECKING) as checking:  # On the same disk, so that it can be moved.
-        copy = Path(checking) / "result"
-        copy.mkdir()
-        for path in paths:
-            shutil.copyfile(path, copy / path.name, follow_symlinks=False)
-        try:
-            entry = check_entry(copy, seconds, model=model, challenge=challenge)
-        except InvalidOptionError as error:
-            raise InvalidOptionError(str(error).replace(str(copy), str(folder))) from error
-        if challenge is not None and (results / DRAWS).exists():
-            described(read_draws(results / DRAWS), entry.result.suite.name)
-        if all(episode.broken for episode in entry.result.episodes):
-            raise InvalidOptionError("every episode broke: there is nothing to show")
-        check_name(entry.result.agent)
-        place = results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
-        if place.exists():
-            raise InvalidOptionError(f"it is there already: {place}")
-        _check_own(entry.result, results)
-        proven = (*entry.trust, *(() if rerun is None else (_rerun(entry, folder, rerun, seconds),)))
-        place.parent.mkdir(exist_ok=True)
-        if proven not in ((REPLAYED,), (REPLAYED_BUT_TEXTS,)):
-            note_trust(results, entry.digest, proven)
-        return replace(entry, folder=copy.rename(place))
+    try:
+        with TemporaryDirectory(
+            dir=results, prefix=_CHECKING
+        ) as checking:  # On the same disk, so that it can be moved.
+            copy = Path(checking) / "result"
+            copy.mkdir()
+            for path in paths:
+                shutil.copyfile(path, copy / path.name, follow_symlinks=False)
+            try:
+                entry = check_entry(copy, seconds, model=model, challenge=challenge)
+            except InvalidOptionError as error:
+                raise InvalidOptionError(str(error).replace(str(copy), str(folder))) from error
+            if challenge is not None and (results / DRAWS).exists():
+                described(read_draws(results / DRAWS), entry.result.suite.name)
+            refused = unacceptable(copy, entry.result)
+            if refused:
+                raise InvalidOptionError(refused)
+            place = results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
+            if not place.exists():
+                _check_own(entry.result, results)
+            proven = (*entry.trust, *(() if rerun is None else (_rerun(entry, folder, rerun, seconds),)))
+            noted = read_ledger(results).get(entry.digest, ())
+            levels = _together(noted, proven)
+            is_known = place.exists() and digest_of(place) == entry.digest
+            if place.exists() and (not is_known or _together(noted, entry.trust[:1]) == levels):
+                raise InvalidOptionError(f"it is there already: {place}")
+            if set(levels) - {REPLAYED, REPLAYED_BUT_TEXTS}:
+                note_trust(results, entry.digest, levels)
+            if not is_known:
+                place.parent.mkdir(exist_ok=True)
+                copy.rename(place)
+            return replace(entry, folder=place, trust=levels)
+    finally:
+        if is_new:
+            with suppress(OSError):  # It holds the result.
+                results.rmdir()
+
+
+def unacceptable(folder: Path, result: Result) -> str:
+    """Why a result is not accepted however right it is, in words; "" if nothing speaks against it.
+
+    Args:
+        folder: folder of the result.
+        result: what it holds.
+    """
+    size = sum(path.lstat().st_size for path in _files_of(folder, result))
+    if size > LARGEST_SUBMISSION:
+        return f"it has {size} bytes; a submission has at most {LARGEST_SUBMISSION}"
+    if all(episode.broken for episode in result.episodes):
+        return "every episode broke: there is nothing to show"
+    return wrong_name(result.agent)
+
+
+def _files_of(folder: Path, result: Result) -> list[Path]:
+    """Every file of a result."""
+    return [*files_of(folder, result.suite), folder / SUMMARY]
+
+
+def _together(noted: Sequence[str], proven: Sequence[str]) -> tuple[str, ...]:
+    """Levels of trust of before and of now, from the weakest on; of one that was proven twice, the newer proof."""
+    known = {level_of(each): each for each in (*noted, *proven)}
+    return tuple(known[level] for level in LEVELS if level in known)
 
 
 def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float) -> str:
@@ -103,13 +151,12 @@ def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float) -> str:
         raise InvalidOptionError(f"{rerun}, in which the agent was run again, is no right result: {error}") from error
     if _files(folder) & _files(rerun):
         raise InvalidOptionError(f"{rerun} has files of {folder}: run the agent again yourself")
-    for what, asked, there in (
-        ("suite", entry.result.suite.name, again.result.suite.name),
-        ("agent", entry.result.agent, again.result.agent),
-        ("agent's details", identifying(entry.result.details), identifying(again.result.details)),
-    ):
-        if asked != there:
-            raise InvalidOptionError(shown(f"the {what} of {rerun} is {there!r:.100}, and {asked!r:.100} was sent"))
+    one, other = ({"suite": each.result.suite.name, "agent": each.result.agent} for each in (entry, again))
+    one, other = ({**facts, **_details(each)} for facts, each in ((one, entry), (other, again)))
+    for what in sorted({*one, *other}):
+        if one.get(what) != other.get(what):
+            there, asked = (f"{facts[what]!r:.100}" if what in facts else "not told" for facts in (other, one))
+            raise InvalidOptionError(shown(f"the {what} of {rerun} is {there}, and {asked} in what was sent"))
     sent, ours = ({name: each.episodes for name, each in one.result.evaluations.items()} for one in (entry, again))
     both = compare(sent, ours)
     proof = (
@@ -119,6 +166,11 @@ def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float) -> str:
     if not both.difference.low <= 0 <= both.difference.high:
         raise InvalidOptionError(f"{proof}: it is another success")
     return f"{RERUN}: {proof}; summary {again.digest}"
+
+
+def _details(entry: Entry) -> dict[str, Any]:
+    """The facts about an entry's agent that say who it is, by names for a message."""
+    return {f"agent's {name!r:.50}": value for name, value in identifying(entry.result.details).items()}
 
 
 def _files(folder: Path) -> set[tuple[int, int]]:
