@@ -12,7 +12,6 @@ from __future__ import annotations
 import shutil
 from contextlib import closing
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import tyro
@@ -22,9 +21,10 @@ from rich.progress import Progress
 from textagent_gym.agents import PolicySettings, policy_agents
 from textagent_gym.evaluation import Suite, evaluate_suite, load_result, suite_of
 from textagent_gym.evaluation.episode import base_of
-from textagent_gym.evaluation.results import SUMMARY, write_summary
+from textagent_gym.evaluation.results import write_summary
 from textagent_gym.files import part_of
 from textagent_gym.leaderboard import check_entry, find_results
+from textagent_gym.leaderboard.entries import digest_of
 from textagent_gym.leaderboard.trust import forget_trust, note_trust, read_ledger
 
 ENTRIES = Path(__file__).parent / "results"
@@ -43,7 +43,7 @@ SUITES = (
     *("scienceworld-quick-v1", "scienceworld-core-v1", "scienceworld-agentgym-v1", "scienceworld-harder-v1"),
     *(f"scienceworld-{name}-v1" for name in ("state-size", "action-size", "solution-length", "reward-density")),
     *("swe-quick-v1", "swe-core-v2", "swe-state-size-v1", "swe-action-size-v1"),
-    *("swe-solution-length-v1", "swe-harder-v1"),
+    *("swe-shell-v1", "swe-solution-length-v1", "swe-reward-density-v1", "swe-harder-v1"),
 )
 """Suites that a small machine plays within minutes; ScienceWorld's core and AgentGym's, which take half an hour or
 more; and SWE's, about a quarter of an hour each where their tasks are new, which are made by running tests."""
@@ -108,9 +108,9 @@ def add(suite: Suite, player: str, results: Path) -> None:
 
 def summarize_anew(place: Path, results: Path) -> None:
     """Write the summary of an entry once more; what was proven of its episodes stays proven."""
-    before = sha256((place / SUMMARY).read_bytes()).hexdigest()
+    before = digest_of(place)
     write_summary(place, load_result(place))
-    after = sha256((place / SUMMARY).read_bytes()).hexdigest()
+    after = digest_of(place)
     ledger = read_ledger(results)
     if before in ledger and after != before:
         note_trust(results, after, ledger[before])

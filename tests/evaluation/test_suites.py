@@ -90,7 +90,9 @@ DIGESTS = {
     "swe-core-v2": "ad9277aa1e9e4a8f",
     "swe-state-size-v1": "19cd636d43fc6689",
     "swe-action-size-v1": "b8035fc6629a188b",
+    "swe-shell-v1": "1196e997e483b42a",
     "swe-solution-length-v1": "c756a111459569ac",
+    "swe-reward-density-v1": "d6372fbd4f49ee36",
     "swe-harder-v1": "eb60252458a12c99",
 }
 """Whoever changes a published suite sees it here: results of two suites of one name could not be compared."""

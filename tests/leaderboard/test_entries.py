@@ -37,7 +37,8 @@ LARGEST = 60_000_000
 """Bytes of all entries. It is text, of which a clone carries less than half: git compresses it."""
 SAMPLES = {
     **{"scienceworld-core-v1": 11, "scienceworld-agentgym-v1": 11, "swe-core-v2": 11},
-    **dict.fromkeys((f"swe-{name}-v1" for name in ("state-size", "action-size", "solution-length", "harder")), 11),
+    **{f"swe-{name}-v1": 11 for name in ("state-size", "action-size", "shell", "solution-length", "harder")},
+    "swe-reward-density-v1": 11,
     **{"babyai-agentgym-v1": 7, "babyai-agentgym-v2": 7},
     **dict.fromkeys((f"scienceworld-{name}-v1" for name in ("harder", "solution-length", "state-size")), 7),
 }

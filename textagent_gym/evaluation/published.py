@@ -403,11 +403,21 @@ _ALL = (
         *(_swe(f"tools-{tools}", 12, lines=(0, 1_000), tools=tools) for tools in ("edit", "shell", "all")),
     ),
     _suite(
+        "swe-shell-v1",
+        "the core's packages with one mistake to repair, in a shell",
+        _swe("mutants-1", 32, tools="shell"),
+    ),
+    _suite(
         "swe-solution-length-v1",
         "one, two and three mistakes to repair in the same four packages",
         _swe("mutants-1", 17, packages=_PACKAGES_OF_THREE),
         _swe("mutants-2", 14, packages=_PACKAGES_OF_THREE, mutants=2),
         _swe("mutants-3", 11, packages=_PACKAGES_OF_THREE, mutants=3),
+    ),
+    _suite(
+        "swe-reward-density-v1",
+        "the same packages with two mistakes to repair at three densities of rewards",
+        *(_swe(name, 12, mutants=2, reward_density=density) for name, density in _DENSITIES.items()),
     ),
     _suite(
         "swe-harder-v1",
