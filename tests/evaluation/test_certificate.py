@@ -92,6 +92,18 @@ def test_a_broken_promise_is_noticed(world: str, promise: Promise, said: str) ->
     assert said in finding.what
 
 
+BLANK = (
+    "BlankBefore",
+    "TabBefore",
+    "BlankAfter",
+    "BlankBetween",
+    "WideBetween",
+    "HiddenBefore",
+    "HiddenAfter",
+    "HiddenBetween",
+)
+
+
 @pytest.mark.parametrize(
     ("world", "said"),
     [
@@ -111,6 +123,9 @@ def test_a_broken_promise_is_noticed(world: str, promise: Promise, said: str) ->
             "the observation does not single out what the oracle does next: expected '', got 'the first of",
         ),
         ("LastInText", "got 'the last of the commands in"),
+        ("ThirdInText", "got 'the third of the commands in"),
+        ("FourthToLastInText", "got 'the fourth to last of the commands in"),
+        *((name, "got 'written otherwise than the rest by") for name in BLANK),
         ("FirstInInfo", "the order of info['admissible_actions'] does not single out"),
         ("LeavingOut", "got 'left out by"),
         ("TellingIds", "info['task'] of Spelling/v1/n5/train/0 does not contain what the oracle does next"),

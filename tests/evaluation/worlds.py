@@ -402,6 +402,67 @@ class FirstInText(Hinting):
         return f"You can {', '.join((right, *self._drawn().sample(others, len(others))))}."
 
 
+class ThirdInText(Hinting):
+    """It lists all commands, the right one in the third place."""
+
+    place = 2
+
+    def _told(self, right: str) -> str:
+        others = [each for each in self._admissible_actions() if each != right]
+        listed = self._drawn().sample(others, len(others))
+        listed[self.place : self.place] = [right]
+        return f"You can {', '.join(listed)}."
+
+
+class FourthToLastInText(ThirdInText):
+    """It lists all commands, the right one in the fourth place from the end."""
+
+    place = -3
+
+
+class Blank(Hinting):
+    """It lists all commands, and marks the right one by what cannot be seen."""
+
+    before, between, after = "", " ", ""
+
+    def _told(self, right: str) -> str:
+        commands = self._admissible_actions()
+        marked = f"{self.before}{right.replace(' ', self.between)}{self.after}"
+        return "You can\n" + "\n".join(f"- {marked if each == right else each}" for each in commands)
+
+
+class BlankBefore(Blank):
+    before = " "
+
+
+class TabBefore(Blank):
+    before = "\t"
+
+
+class BlankAfter(Blank):
+    after = " "
+
+
+class BlankBetween(Blank):
+    between = "  "
+
+
+class WideBetween(Blank):
+    between = "\u00a0"
+
+
+class HiddenBefore(Blank):
+    before = "\u200b"
+
+
+class HiddenAfter(Blank):
+    after = "\u2060"
+
+
+class HiddenBetween(Blank):
+    between = " \u200d"
+
+
 class LastInText(Hinting):
     """It lists all commands, the right one last."""
 

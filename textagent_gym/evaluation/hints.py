@@ -27,6 +27,12 @@ SHARE = 0.1
 _MOST = 0.5  # Share of the turns in which an order, or what is left out, must be that of the oracle.
 _WORD = re.compile(r"[^\W_]+")
 _ARTICLES = ("a", "an", "the")
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
+)
+_PARTING = re.compile(r"[\W_]+")
+_BLANK = "".join(chr(code) for code in (9, 32, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))
+_CLOSE = 20  # Characters on each side of a command in which signs and white space are seen.
 _BETWEEN = r"[\W_]+(?:(?:a|an|the)[\W_]+)?"  # "Open the door" names the command "open door".
 
 
@@ -86,6 +92,12 @@ def singled_out(moments: Iterable[Moment]) -> str:
         placed = [place(each, moment) for each, moment in zip(mentions, known, strict=True)]
         if counted := _placed_more(known, placed):
             return f"{name} {counted} texts"
+    for name, place in _INNER_PLACES.items():
+        placed = [place(each, moment) for each, moment in zip(mentions, known, strict=True)]
+        # Lists that always have the same order show the same command in the same place.
+        inside = [frozenset[str]() if each is None else each.inside for each in placed]
+        if (counted := _placed_more(known, placed)) and _marked_more(known, groups, inside, rights):
+            return f"{name} {counted} texts"
     return ""
 
 
@@ -102,15 +114,48 @@ def _mentions(text: str | tuple[str, ...], commands: frozenset[str]) -> list[Men
     if isinstance(text, tuple):
         return [Mention(command, "") for command in text]
     pattern, known = _pattern(commands)
+    # What cannot be seen would part the words of a command; where it stands is noted.
+    plain = _UNSEEN.sub("", text)
+    places = None if plain == text else [place for place, sign in enumerate(text) if not _UNSEEN.match(sign)]
     mentions = []
-    for match in pattern.finditer(text):
+    for match in pattern.finditer(plain):
         written = match.group()
         command = known[_key(written)]
         loud = written[1:] != written[1:].lower() and command[1:] == command[1:].lower()
-        signs = (text[: match.start()].rstrip(" ")[-1:], text[match.end() :].lstrip(" ")[:1])
-        beside = ["" if sign.isalnum() or sign.isspace() or sign in ",.;:" else sign for sign in signs]
-        mentions.append(Mention(command, "".join(("A" if loud else "", beside[0], " ", beside[1]))))
+        parted = {*_PARTING.findall(written)} - {" ", *_PARTING.findall(command)}
+        hidden = places is not None and _hides(text, places, match)
+        before, after = _beside(plain[max(0, match.start() - _CLOSE) : match.start()], plain[match.end() :][:_CLOSE])
+        signs = ("A" if loud else "", "?" if hidden else "", *sorted(parted), before)
+        mentions.append(Mention(command, "".join(signs) + " " + after))
     return mentions
+
+
+def _hides(text: str, places: Sequence[int], match: re.Match[str]) -> bool:
+    """Whether something that cannot be seen stands within a command, or beside it.
+
+    Args:
+        text: the whole text.
+        places: places in the text of what can be seen.
+        match: the command, among what can be seen.
+    """
+    first, last = places[match.start()], places[match.end() - 1]
+    return last - first >= match.end() - match.start() or any(
+        map(_UNSEEN.match, (text[first - 1 : first], text[last + 1 :][:1]))
+    )
+
+
+def _beside(left: str, right: str) -> tuple[str, str]:
+    """Signs and unusual white space on both sides of a command; "" where a text usually has what is there."""
+    before, after = left.rstrip(_BLANK), right.lstrip(_BLANK)
+    gaps = (left[len(before) :], right[: len(right) - len(after)])
+    signs = (before[-1:], after[:1])
+    ends = (False, signs[1] in ("", "\n"))  # Nobody sees white space at the end of a line.
+    usual = [gap == "" or (gap == " " and not end) for gap, end in zip(gaps, ends, strict=True)]
+    first, second = (
+        ("" if sign.isalnum() or sign.isspace() or sign in ",.;:" else sign) + ("" if each else gap)
+        for sign, gap, each in zip(signs, gaps, usual, strict=True)
+    )
+    return first, second
 
 
 @lru_cache(maxsize=1024)
@@ -188,6 +233,27 @@ _PLACES: dict[str, Callable[[Sequence[Mention], Moment], _Place | None]] = {
     "the first of the commands in": _first,
     "the last of the commands in": _last,
     "left out by": _left_out,
+}
+
+
+_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def _at(number: int) -> Callable[[Sequence[Mention], Moment], _Place | None]:
+    """The command in a place of an order; from the end where the number is negative."""
+
+    def place(mentions: Sequence[Mention], moment: Moment) -> _Place | None:
+        order = _order(mentions, moment)
+        inside = order[number : number + 1]
+        return _Place(frozenset(inside), len(order)) if inside else None
+
+    return place
+
+
+_INNER_PLACES = {
+    f"the {ordinal}{end} of the commands in": _at(sign * number - (sign < 0))
+    for number, ordinal in enumerate(_ORDINALS, start=1)
+    for end, sign in (("", 1), (" to last", -1))
 }
 
 

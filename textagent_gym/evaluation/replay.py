@@ -97,6 +97,7 @@ def replay(
     recompute: Callable[[list[dict[str, Any]], EpisodeRecord], str] | None = None,
     workers: int = 1,
     every: int = 1,
+    offset: int = 0,
 ) -> list[Mismatch]:
     """Play every recorded action again and compare; an empty list says that the file is right.
 
@@ -115,8 +116,9 @@ def replay(
             policy would not have said, in words.
         workers: number of processes that play; with `recompute` it is this one alone, whatever the number. A script
             that asks for several must guard its main part by `if __name__ == "__main__":`.
-        every: distance between the episodes that are played, from the first one on; 1 plays all. Of the others, only
-            task and seed are compared.
+        every: distance between the episodes that are played; 1 plays all. Of the others, only task and seed are
+            compared.
+        offset: number of one of the episodes that are played.
 
     Raises:
         InvalidOptionError: the environment cannot be made, or should not be for a file of somebody else.
@@ -147,7 +149,7 @@ def replay(
             expected=expected,
             recorded=None if conversations is None else next(conversations, None),
             has_conversation=conversations is not None,
-            plays=number % every == 0,
+            plays=(number - offset) % every == 0,
         )
         for number, expected in enumerate(evaluation.episodes)
     )

@@ -115,6 +115,7 @@ def verify_result(
     challenge: Path | None = None,
     workers: int = 1,
     every: int = 1,
+    offset: int = 0,
 ) -> Verification:
     """Play a result again and compare everything that can be compared.
 
@@ -125,8 +126,8 @@ def verify_result(
             caller's own: nothing in a result names it.
         challenge: file of the challenge that the result is said to answer.
         workers: number of processes that play; see `replay`.
-        every: distance between the episodes of a part that are played; see `replay`. Digests, settings and numbers are
-            always checked.
+        every, offset: which episodes of a part are played; see `replay`. Digests, settings and numbers are always
+            checked.
 
     Raises:
         InvalidOptionError: the folder holds no complete result of a suite that exists here, or anything else; or there
@@ -165,6 +166,7 @@ def verify_result(
                 recompute=recompute,
                 workers=workers,
                 every=every,
+                offset=offset,
             )
             if not differences and result.agent not in CHECKED_AGENTS:
                 flags += [f"Part {part.name}: {copy}." for copy in find_copies(asked, env.spec)]
