@@ -78,7 +78,7 @@ def test_what_is_proven_later_is_added(tmp_path: Path) -> None:
         accept(first, tmp_path / "results")
     note_trust(tmp_path / "results", entry.digest, ("replayed", "re-run", "recomputed"))
     into = ("--into", str(tmp_path / "results"))
-    shown = call("leaderboard", "accept", str(first), "--rerun", str(third), *into).stdout
+    shown = call("leaderboard", "accept", str(entry.folder), "--rerun", str(third), *into).stdout
     assert "Proven: replayed, recomputed, re-run: success" in shown
     (noted,) = read_ledger(tmp_path / "results").values()
     assert noted[:2] == ("replayed", "recomputed")
