@@ -187,7 +187,7 @@ def play(
             raise InvalidOptionError(
                 f"the agent {getattr(agent, 'name', '')!r} answers {action!r:.100}: an action is a text, or None"
             )
-        room_for_actions -= len(json.dumps(action))
+        room_for_actions -= len(action) if len(action) > room_for_actions else len(json.dumps(action))
         if room_for_actions < 0:
             stopped = "size"
             break
