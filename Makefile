@@ -28,7 +28,7 @@ unit: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rfEs -m "not slow"
 
 slow: $(INSTALLED) $(ORIGINALS) $(DEEPSPEED) $(TRACKERS)  ## the tests that `make test` leaves out; CI runs both
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25 -rfEs -m slow
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder --durations=25 -rfEs -m slow
 
 vllm: $(VLLM)/.installed  ## the tests of generation with vLLM, in an environment of their own
 	$(VLLM)/bin/python -m pytest tests/baselines/rollout/test_vllm_backend.py tests/baselines/rollout/test_vllm_server.py

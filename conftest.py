@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from datetime import UTC, datetime
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,10 +22,15 @@ collect_ignore = [] if find_spec("vllm") else ["baselines/rollout/vllm_worker.py
 
 TESTS = Path(__file__).parent / "tests"
 LIGHTS = TESTS / "third_party" / "lights"
+DAY = "TEXTAGENT_TESTS_DAY"
+"""Environment variable: number of the day, which decides what is tested first, or at all, where time is short."""
+FIRST = (TESTS / "evaluation" / "test_certificates_of_ours.py", TESTS / "leaderboard" / "test_entries.py")
+"""Slow tests that come first: the documentation says that CI has seen them. Of all others, the order is the day's."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # The tests make games of their own and leave the user's cache alone; worker processes inherit the folder.
+    os.environ.setdefault(DAY, str(datetime.now(UTC).toordinal()))
     os.environ.setdefault("TEXTAGENT_CACHE", str(Path(__file__).parent / ".pytest_cache" / "games"))
     sys.path.insert(0, str(LIGHTS))
     import gymnasium
@@ -33,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
         lights.register()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # Engines of containers and clusters take their time.
     for item in items:
         if isinstance(item, pytest.Function) and any(
@@ -43,6 +50,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             kinds = {value for value in values if isinstance(value, str)}
             if "container_image" in item.fixturenames or not kinds.isdisjoint(("docker", "podman", "ray")):
                 item.add_marker(pytest.mark.slow)
+    if config.getoption("markexpr") == "slow":
+        items.sort(key=lambda item: (item.path not in FIRST, sha256(f"{os.environ[DAY]}{item.path}".encode()).digest()))
+        for item in items:
+            if item.path not in FIRST:  # A file's tests share what it sets up, so one process has them all.
+                item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(config.rootpath))))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from dataclasses import astuple
-from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 from baselines import grpo
 from baselines.command_line import read_config
 from benchmarks.reference_entries import ENTRIES, SUITES, TINY, Settings, main, players
+from conftest import DAY
 from tests.domains.alfworld.conftest import folder as official_games  # noqa: F401 (entries of its games need it)
 from tests.domains.scienceworld.conftest import simulator  # noqa: F401 (entries of ScienceWorld need it)
 from textagent_gym.evaluation import SUITES as PUBLISHED
@@ -37,15 +38,15 @@ CEILINGS = {
 LARGEST = 60_000_000
 """Bytes of all entries. It is text, of which a clone carries less than half: git compresses it."""
 SAMPLES = {
-    **{"scienceworld-core-v1": 11, "scienceworld-agentgym-v1": 11, "swe-core-v2": 11},
-    **{f"swe-{name}-v1": 11 for name in ("state-size", "action-size", "shell", "solution-length", "harder")},
-    "swe-reward-density-v1": 11,
+    **{"scienceworld-core-v1": 11, "scienceworld-agentgym-v1": 11, "swe-core-v2": 23},
+    **{f"swe-{name}-v1": 23 for name in ("state-size", "action-size", "shell", "solution-length", "harder")},
+    "swe-reward-density-v1": 23,
     **{"babyai-agentgym-v1": 7, "babyai-agentgym-v2": 7},
     **dict.fromkeys((f"scienceworld-{name}-v1" for name in ("harder", "solution-length", "state-size")), 7),
 }
-"""Distance between the episodes that are played again, in suites that would take a quarter of an hour or more, or
-minutes of Java; but in software engineering, other ones are played each day. It has no divisor in common with the
-numbers of ScienceWorld's sorts of tasks, 30 and 23, which take turns, nor with that of the tasks of a level of
+"""Distance between the episodes of a result that are played again, in suites that would take a quarter of an hour or
+more, or minutes of Java; but in software engineering, other ones are played each day. It has no divisor in common with
+the numbers of ScienceWorld's sorts of tasks, 30 and 23, which take turns, nor with that of the tasks of a level of
 BabyAI's, 3."""
 
 
@@ -94,7 +95,7 @@ def without_version(suite: str) -> str:
 def test_the_entries_of_a_suite_are_right(suite: str, request: pytest.FixtureRequest) -> None:
     """Those of all its versions in one process, which makes and plans every task once."""
     get_ready(suite, request)
-    today = datetime.now(UTC).toordinal()
+    today = int(os.environ[DAY])
     for folder in FOLDERS:
         name = folder.parent.name
         if without_version(name) != suite:

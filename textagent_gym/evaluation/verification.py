@@ -126,7 +126,7 @@ def verify_result(
             caller's own: nothing in a result names it.
         challenge: file of the challenge that the result is said to answer.
         workers: number of processes that play; see `replay`.
-        every, offset: which episodes of a part are played; see `replay`. Digests, settings and numbers are always
+        every, offset: which episodes of the result are played; see `replay`. Digests, settings and numbers are always
             checked.
 
     Raises:
@@ -166,7 +166,7 @@ def verify_result(
                 recompute=recompute,
                 workers=workers,
                 every=every,
-                offset=offset,
+                offset=offset - checked,
             )
             if not differences and result.agent not in CHECKED_AGENTS:
                 flags += [f"Part {part.name}: {copy}." for copy in find_copies(asked, env.spec)]
