@@ -51,7 +51,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if "container_image" in item.fixturenames or not kinds.isdisjoint(("docker", "podman", "ray")):
                 item.add_marker(pytest.mark.slow)
     if config.getoption("markexpr") == "slow":
-        items.sort(key=lambda item: (item.path not in FIRST, sha256(f"{os.environ[DAY]}{item.path}".encode()).digest()))
+        order = {path: place for place, path in enumerate(FIRST)}
+        drawn = {item.path: sha256(f"{os.environ[DAY]} {item.path.name}".encode()).hexdigest() for item in items}
+        items.sort(key=lambda item: (order.get(item.path, len(order)), drawn[item.path], item.path))
         for item in items:
             if item.path not in FIRST:  # A file's tests share what it sets up, so one process has them all.
                 item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(config.rootpath))))
