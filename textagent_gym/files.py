@@ -20,6 +20,8 @@ try:
 except ImportError:  # Windows has none, and nothing is locked there.
     fcntl = None
 
+CHECK = ".check-"
+"""Beginning of the name of a folder that is made to find out whether something can be written."""
 PART = ".part"
 """Suffix of what is not finished: a run that was stopped resumes from it, and anything else with it may be deleted."""
 _LONGEST_STEM = 40  # Characters of a name that its unfinished twin repeats: file systems allow 255 bytes in all.
@@ -109,6 +111,20 @@ def lock(file: IO[str], *, wait: bool = True) -> None:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes that ask for the same folder waiting until the block ends."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def check_writable(path: Path, *, folder: bool = False) -> None:
     """Find out before hours of work whether a file can be written; nothing is left behind.
 
@@ -125,7 +141,7 @@ def check_writable(path: Path, *, folder: bool = False) -> None:
             raise InvalidOptionError(f"{path} is {kind}; name a {'folder' if folder else 'file'}")
         place = path if folder else path.parent
         above = next(each for each in (place, *place.absolute().parents) if os.path.lexists(each))
-        with tempfile.TemporaryDirectory(dir=above, prefix=".check-"):
+        with tempfile.TemporaryDirectory(dir=above, prefix=CHECK):
             pass
     except OSError as error:
         raise InvalidOptionError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -187,7 +187,7 @@ def test_a_wrong_argument_is_one_clear_line_and_no_traceback(arguments: tuple[st
     ("arguments", "said"),
     [
         (("eval", LIGHTS, "--agent", "expert"), "agent 'expert' cannot play LightsEnv, which has no expert"),
-        (("eval", LIGHTS, "--seed", "-1"), "seed must be at least 0, got -1"),
+        (("eval", LIGHTS, "--seed", "-1"), "seed must be at least 0 and less than 2**128, got -1"),
         (("eval", LIGHTS, "--episodes", "0"), "episodes must be at least 1"),
         (("eval", LIGHTS, "--tasks", "2", "--out", "OTHER"), "different: agent, seed, tasks"),
         (("demos", LIGHTS, "--agent", "expert", "--out", "NEW"), "agent 'expert' cannot play LightsEnv"),

@@ -563,6 +563,7 @@ def test_a_loss_of_an_agent_of_ours_is_not_left_out_as_broken() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        *("or@cle", "or4cle", "orade", "0rade", "ranclom"),
         *("oracle ", "Oracle", "ora\u200bcle", "admissible random", "\uff45xpert", "\u043eracle", "0racle", "orac1e"),
         *(
             "oracIe",

@@ -9,7 +9,7 @@ CHECKED_AGENTS = ("random", "admissible-random", "oracle", "expert")
 UNREADING_AGENTS = ("random", "oracle")
 """Those of them that read nothing, and so act equally also in worlds whose texts may differ from run to run."""
 _ALIKE = {
-    "a": "\u0430\u03b1\u0251\u1d00",
+    "a": "4@\u0430\u03b1\u0251\u1d00",
     "b": "\u044c\u0299",
     "c": "\u0441\u03f2\u1d04",
     "d": "\u0501\u1d05",
@@ -32,7 +32,7 @@ _BLANK = "\u115f\u1160\u3164\uffa0"  # Letters of Hangul that cannot be seen.
 def _letters(name: str) -> str:
     """What a name looks like: without case, spaces, accents and what cannot be seen; lookalikes as Latin letters."""
     letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
-    seen = "".join(letter for letter in letters if (letter.isalnum() and letter not in _BLANK) or letter == "|")
+    seen = "".join(letter for letter in letters if (letter.isalnum() and letter not in _BLANK) or letter in "|@")
     return seen.translate(_LOOKS).replace("rn", "m")
 
 
@@ -45,6 +45,11 @@ def _is_alike(name: str, known: str) -> bool:
     (True, False)
     """
     here, there = _letters(name), _letters(known)
+    return _reads_as(here, there) or _reads_as(here.replace("cl", "d"), there.replace("cl", "d"))
+
+
+def _reads_as(here: str, there: str) -> bool:
+    """Whether letters read as others."""
     strange = sum(not letter.isascii() for letter in here)
     same = all(letter == wanted or not letter.isascii() for letter, wanted in zip(here, there, strict=False))
     return len(here) == len(there) and 2 * strange <= len(here) and same

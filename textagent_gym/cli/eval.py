@@ -114,11 +114,12 @@ class Eval(ChosenTasks):
             InvalidOptionError: the file holds none, or another policy or sampling was committed to.
         """
         from textagent_gym.evaluation import read_challenge
+        from textagent_gym.evaluation.players import details_of
 
         challenge = read_challenge(path)
         if self.suite is not None:
             raise InvalidOptionError("a challenge names its suite: leave out --suite")
-        broken = challenge.commitment.broken_by(getattr(agent, "details", {}))
+        broken = challenge.commitment.broken_by(details_of(agent))
         if broken:
             raise InvalidOptionError(
                 f"{path} is of the policy {challenge.commitment.policy[:12]}: give its folder as --agent model:FOLDER, "
@@ -180,6 +181,7 @@ class Eval(ChosenTasks):
 
         from textagent_gym.cli.tables import evaluation_table
         from textagent_gym.evaluation import check_evaluation, evaluate
+        from textagent_gym.evaluation.players import details_of
         from textagent_gym.evaluation.results import as_played
         from textagent_gym.files import check_writable, part_of
 
@@ -188,7 +190,7 @@ class Eval(ChosenTasks):
         if self.out is not None:
             check_writable(self.out)
         env, count = self.make()
-        env = as_played(env, getattr(agent, "details", {}))
+        env = as_played(env, details_of(agent))
         asked: dict[str, Any] = {"tasks": count, "episodes": self.episodes, "seed": self.seed, "path": self.out}
         try:
             check_evaluation(env, agent, **asked)

@@ -19,9 +19,9 @@ from textagent_gym.sources import seed_bytes
 
 MOST_REPEATS = 3
 """Times that an episode is played again after its world has broken: what breaks four times breaks always."""
-MOST_ANSWERED = 2**23
-"""Bytes of an episode's actions, written as JSON: half of the longest line that is read of a result file. An agent that
-answers more is stopped."""
+MOST_SAID = 3 * 2**22
+"""Bytes of an episode's actions and observations, written as JSON: three quarters of the longest line that is read of a
+result file. An agent is stopped there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,30 +171,33 @@ def play(
         seconds = time.perf_counter() - started
         return Episode({}, (), "", {"broken": _reason(error)}, False, True, "", seconds)
     _asked(agent, agent.reset, seed)
-    beginning, turns = info, []
+    beginning, turns = dict(info), []
     terminated = truncated = False
-    stopped, room, room_for_actions = "", MOST_REMARKS, MOST_ANSWERED
+    stopped, room, room_for_texts = "", MOST_REMARKS, MOST_SAID - _size(observation)
     while not (terminated or truncated):
         try:
-            action = _asked(agent, agent.act, observation, info)
+            action = _asked(agent, agent.act, observation, dict(info))  # What is recorded is the world's own.
         except AgentError as error:
             info, truncated = {**info, "broken": _reason(error), "success": False}, True
             break
         if action is None:
-            stopped = getattr(agent, "stop_reason", "") or "context"
+            reason = getattr(agent, "stop_reason", "")
+            stopped = reason if reason and isinstance(reason, str) else "context"
             break
         if not isinstance(action, str):
             raise InvalidOptionError(
                 f"the agent {getattr(agent, 'name', '')!r} answers {action!r:.100}: an action is a text, or None"
             )
-        room_for_actions -= len(action) if len(action) > room_for_actions else len(json.dumps(action))
-        if room_for_actions < 0:
+        action = str.__str__(action)  # Of a text with further properties, such as an `Enum`.
+        room_for_texts -= len(action) if len(action) > room_for_texts else _size(action)
+        if room_for_texts < 0:
             stopped = "size"
             break
-        read, sampled = observation, getattr(agent, "sampled", None)
+        read, sampled = observation, _sampled(agent)
         remarks, room = kept_remarks(getattr(agent, "remarks", None), room)
         observation, reward, terminated, truncated, info = env.step(action)
         valid = bool(info.get("valid_action", True))
+        room_for_texts -= _size(observation)
         turns.append(Turn(read, action, float(reward), valid, sampled, remarks))
     seconds = time.perf_counter() - started
     return Episode(
@@ -211,6 +214,17 @@ def play(
     )
 
 
+def _size(text: Any) -> int:
+    """Bytes of a text as JSON; none of what is no text."""
+    return len(json.dumps(text)) if isinstance(text, str) else 0
+
+
+def _sampled(agent: Agent) -> dict[str, Any] | None:
+    """The tokens of the last action, of an agent whose details name the policy that sampled them."""
+    details, sampled = getattr(agent, "details", None), getattr(agent, "sampled", None)
+    return sampled if isinstance(sampled, dict) and isinstance(details, dict) and "policy" in details else None
+
+
 def _asked(agent: Agent, method: Callable[..., Any], *arguments: Any) -> Any:
     """What a method of an agent returns.
 
@@ -222,13 +236,22 @@ def _asked(agent: Agent, method: Callable[..., Any], *arguments: Any) -> Any:
         return method(*arguments)
     except (TextAgentError, gymnasium.error.Error):
         raise
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # A task that was cancelled, or `sys.exit`.
         place = traceback.extract_tb(error.__traceback__)[-1]
         name = getattr(agent, "name", type(agent).__name__)
         raise AgentFailedError(
-            f"the agent {name!r} fails in {method.__name__}: {type(error).__name__}: {error} "
-            f"({place.filename}, line {place.lineno})"
+            f"the agent {name!r} fails in {method.__name__}: {in_words(error)} ({place.filename}, line {place.lineno})"
         ) from error
+
+
+def in_words(error: BaseException) -> str:
+    """The class of an error and what it says, if it can say it."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 (of somebody else's class)
+        return type(error).__name__
 
 
 def _reason(error: Exception) -> str:

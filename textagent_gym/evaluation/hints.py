@@ -46,6 +46,7 @@ class Moment:
         right: what the oracle does next.
         commands: what can be done, as the world lists it, which need not hold `right`.
         done: the last actions; texts often repeat them, and what was done is often done again.
+        past: everything that was done before in the episode.
     """
 
     task: str
@@ -53,6 +54,7 @@ class Moment:
     right: str
     commands: frozenset[str]
     done: tuple[str, ...]
+    past: frozenset[str] = frozenset()
 
 
 class Mention(NamedTuple):
@@ -224,9 +226,11 @@ def _last(mentions: Sequence[Mention], moment: Moment) -> _Place | None:
 
 
 def _left_out(mentions: Sequence[Mention], moment: Moment) -> _Place | None:
-    """What is not named, where most commands are; what the world does not list at all is another matter."""
-    unnamed = moment.commands - _named(mentions)
-    return _Place(unnamed, len(moment.commands)) if 0 < 2 * len(unnamed) < len(moment.commands) else None
+    """What is not named, where most commands are that were not done before; what the world does not list at all is
+    another matter."""
+    commands = moment.commands - moment.past  # A text that tells what was done leaves out what was not.
+    unnamed = commands - _named(mentions)
+    return _Place(unnamed, len(commands)) if 0 < 2 * len(unnamed) < len(commands) else None
 
 
 _PLACES: dict[str, Callable[[Sequence[Mention], Moment], _Place | None]] = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import threading
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -18,8 +19,9 @@ from gymnasium.envs.registration import EnvSpec
 
 from textagent_gym.agents import Agent, make_agent
 from textagent_gym.agents.names import resembled
+from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError, TextAgentError
-from textagent_gym.evaluation.episode import MOST_REPEATS, base_of, play_until_whole
+from textagent_gym.evaluation.episode import MOST_REPEATS, base_of, in_words, play_until_whole
 from textagent_gym.evaluation.records import EpisodeRecord, read_line, record
 from textagent_gym.processes import worker_processes
 
@@ -55,6 +57,15 @@ class Played:
     conversation: list[dict[str, Any]]
 
 
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def details_of(agent: AgentMaker) -> Mapping[str, Any]:
+    """What the maker of agents tells of them before it has made one: how they want to be told of a world."""
+    details = getattr(agent, "details", None)
+    return details if isinstance(details, Mapping) else {}
+
+
 def make_player(agent: AgentMaker, env: gymnasium.Env[str, str]) -> Agent:
     """The agent for an environment.
 
@@ -69,12 +80,12 @@ def make_player(agent: AgentMaker, env: gymnasium.Env[str, str]) -> Agent:
         player = agent(env)
     except (TextAgentError, gymnasium.error.Error):
         raise
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = "" if place.filename == __file__ else f" ({place.filename}, line {place.lineno})"
-        raise InvalidOptionError(
-            f"{name} makes no agent for an environment: {type(error).__name__}: {error}{where}"
-        ) from error
+        raise InvalidOptionError(f"{name} makes no agent for an environment: {in_words(error)}{where}") from error
     if not (_takes(player, "reset", 0) and _takes(player, "act", "", {})):
         raise InvalidOptionError(
             f"{name} makes no agent for an environment: {player!r:.100} has no methods reset(seed) and "
@@ -90,14 +101,25 @@ def identity_of(player: Agent) -> tuple[str, dict[str, Any]]:
         InvalidOptionError: a result file cannot hold them, or nobody could verify the result: the name looks like that
             of an agent of this suite which others can check, or is its name, and there are details.
     """
-    name = getattr(player, "name", type(player).__name__)
+    try:
+        name = getattr(player, "name", type(player).__name__)
+    except Exception as error:
+        raise InvalidOptionError(f"an agent cannot say its name: {in_words(error)}") from error
     if not isinstance(name, str):
         raise InvalidOptionError(f"the name of an agent is a text, got {name!r:.100}")
     try:
-        details = read_line(json.dumps(dict(getattr(player, "details", None) or {})).encode())
-    except (TypeError, ValueError, RecursionError) as error:
+        details = dict(getattr(player, "details", None) or {})
+        # As deep as they lie in the files of a result.
+        (details,) = read_line(json.dumps([[details]]).encode())[0]
+        if details.get("format") not in (None, *FORMATS):
+            raise ValueError(f"'format' is one of {', '.join(FORMATS)}")
+        if not isinstance(details.get("hints", False), bool):
+            raise ValueError("'hints' says by True or False whether the agent is told the admissible actions")
+        if "policy" in details and not _DIGEST.fullmatch(str(details["policy"])):
+            raise ValueError("'policy' is the SHA-256 of a saved policy, whose tokens are recorded")
+    except Exception as error:
         raise InvalidOptionError(
-            f"the details of the agent {name!r:.100} must be a dictionary of JSON values: {error}"
+            f"the details of the agent {name!r:.100} must be a dictionary of JSON values: {in_words(error)}"
         ) from error
     known = resembled(name)
     if known and (name != known or details):
@@ -166,7 +188,7 @@ class Players:
     ) -> None:
         self._executor.shutdown(wait=error is None, cancel_futures=True)
         close = getattr(self._agent, "close", None)
-        if error is not None and close is not None:  # Agents that wait for a server stop waiting.
+        if error is not None and self._waits and close is not None:  # Agents that wait for a server stop waiting.
             close()
 
     def play(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Played | None]]:

@@ -181,7 +181,7 @@ def no_observation_contains_the_solution(subject: Subject) -> str:
     plans = frozenset(passage.plan[0] for each in kinds.values() for passage in each)
     for kind, each in kinds.items():
         moments = (
-            Moment(passage.task, passage.text, passage.plan[0], passage.commands or plans, passage.done)
+            Moment(passage.task, passage.text, passage.plan[0], passage.commands or plans, passage.done, passage.past)
             for passage in each
             if passage.after_action or len(passage.plan) < COMMANDS
         )

@@ -27,9 +27,12 @@ LONGEST_LINE = 2**24
 """Bytes of a line that is read: an episode of 50 turns with answers of 300 kilobytes."""
 LARGEST_FILE = 2**28
 """Bytes of a file that is read, once it is decompressed: what fits into the memory of a small machine."""
+LARGEST_SMALL_FILE = 2**21
+"""Bytes of a file that holds a single value of JSON, such as a summary: that of 30 parts has 60 thousand."""
 _SEAL = "sha256"  # Key of the last line.
 _DEEPEST = 20  # Levels of a line: an argument of a wrapper in a spec has five, and its value has some of its own.
-_LARGEST_NUMBER = 2**128  # Seeds are below it.
+LARGEST_NUMBER = 2**128
+"""Seeds, and all other numbers of a file, are below it."""
 LARGEST_AMOUNT = 2**53
 """Most seconds, tokens, invalid actions or money of an episode: every program counts exactly up to it."""
 _LARGEST = sys.float_info.max  # JSON has no infinity, and no number that is none.
@@ -342,11 +345,15 @@ def load(path: str | Path) -> Evaluation:
     return Evaluation(**head, episodes=tuple(episodes), sealed=sealed)
 
 
-def bounded_lines(path: str | Path) -> Iterator[bytes]:
+def bounded_lines(path: str | Path, largest: int = LARGEST_FILE) -> Iterator[bytes]:
     """Lines of a file that somebody else made, plain or compressed (.gz), with their ends.
 
+    Args:
+        path: the file.
+        largest: number of bytes that are read, once they are decompressed.
+
     Raises:
-        InvalidOptionError: it is no plain file, cannot be read, or is larger than `LARGEST_FILE` or `LONGEST_LINE`.
+        InvalidOptionError: it is no plain file, cannot be read, or is larger than `largest` or `LONGEST_LINE`.
     """
     path, size = Path(path), 0
     try:
@@ -356,10 +363,10 @@ def bounded_lines(path: str | Path) -> Iterator[bytes]:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
             while text := file.readline(LONGEST_LINE + 1):
                 size += len(text)
-                if len(text) > LONGEST_LINE or size > LARGEST_FILE:
+                if len(text) > LONGEST_LINE or size > largest:
                     raise InvalidOptionError(
                         f"{path} is larger than result files are: at most {LONGEST_LINE} bytes per line, "
-                        f"{LARGEST_FILE} in all"
+                        f"{largest} in all"
                     )
                 yield text
     except (OSError, EOFError, zlib.error) as error:
@@ -385,7 +392,7 @@ def read_line(text: bytes) -> Any:
 
 def _check_numbers(value: Any, depth: int) -> None:
     """Raise `ValueError` for values nested too deep, or numbers that cannot be counted with."""
-    if isinstance(value, int | float) and not abs(value) <= (_LARGEST_NUMBER if isinstance(value, int) else _LARGEST):
+    if isinstance(value, int | float) and not abs(value) <= (LARGEST_NUMBER if isinstance(value, int) else _LARGEST):
         raise ValueError(f"holds the number {value!r:.20}, which is none or too large")
     if isinstance(value, dict | list):
         if not depth:

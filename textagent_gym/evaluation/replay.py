@@ -276,6 +276,11 @@ def _gaps(evaluation: Evaluation, env: gymnasium.Env[str, str]) -> list[str]:
         gaps.append(f"split {evaluation.split!r} is recorded, and the environment plays {split!r}")
     if evaluation.agent in CHECKED_AGENTS and evaluation.details:
         gaps.append(f"the agent {evaluation.agent!r} has no details, and some are recorded")
+    if evaluation.agent in CHECKED_AGENTS:
+        try:
+            make_agent(evaluation.agent, env)
+        except InvalidOptionError as error:
+            gaps.append(str(error))
     alike = resembled(evaluation.agent)
     if alike and evaluation.agent != alike:
         gaps.append(f"the agent {evaluation.agent!r:.100} reads like {alike!r}, which is an agent of this suite")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -26,13 +27,13 @@ from textagent_gym.agents.names import CHECKED_AGENTS
 from textagent_gym.errors import InvalidOptionError, MissingDataError
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.learning import LEARNING, LearningCurve, curve_of
-from textagent_gym.evaluation.players import AgentMaker, identity_of, make_player, unverifiable
+from textagent_gym.evaluation.players import AgentMaker, details_of, identity_of, make_player, unverifiable
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversations_of
 from textagent_gym.evaluation.runner import check_evaluation, evaluate, has_begun
 from textagent_gym.evaluation.statistics import Interval, Summary, repeated, success_by_axis, summarize
 from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import provable
-from textagent_gym.files import check_writable, lock, write_whole
+from textagent_gym.files import CHECK, PART, check_writable, lock, write_whole
 from textagent_gym.knobs import AXES
 from textagent_gym.wrappers import ActionParser, AdmissibleActionHints
 
@@ -149,6 +150,7 @@ def evaluate_suite(
                     path=records_of(folder, part),
                     workers=workers,
                     conversations=True,
+                    details=identity["details"],
                     retry_broken=retry_broken,
                     ended=ended,
                 )
@@ -159,11 +161,21 @@ def evaluate_suite(
             evaluations=evaluations,
             learning=learning,
         )
+        _clear_unfinished(folder)
         if not (folder / SUMMARY).exists():
             if learning is not None:
                 write_whole(folder / LEARNING, learning.to_json())
             write_summary(folder, result)
     return result
+
+
+def _clear_unfinished(folder: Path) -> None:
+    """Delete what a kill has left of files that are there by now."""
+    for path in folder.iterdir():
+        if path.name.startswith(CHECK):
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name.endswith(PART):
+            path.unlink(missing_ok=True)
 
 
 def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]:
@@ -177,7 +189,7 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
     first: dict[str, Any] = {}
     identity: dict[str, Any] = {}
     for part in suite.parts:
-        with closing(make_part(part, getattr(agent, "details", {}))) as env:
+        with closing(make_part(part, details_of(agent))) as env:
             twins = (_identity(suite, agent, env), _identity(suite, agent, env))
             first = first or twins[0]
             for twin in twins:
@@ -196,6 +208,12 @@ def _identity(suite: Suite, agent: AgentMaker, env: gymnasium.Env[str, str]) -> 
     """What `result.json` holds."""
     player = make_player(agent, env)
     name, details = identity_of(player)
+    for wish, nothing in (("format", ""), ("hints", False)):
+        if (details.get(wish) or nothing) != (details_of(agent).get(wish) or nothing):
+            raise InvalidOptionError(
+                f"the agent {name!r:.100} has {wish!r} in its details, and what makes it has not: the world would be "
+                "another one than they say. Give the class or function the same `details`"
+            )
     if name in CHECKED_AGENTS and not isinstance(player, cast(type, AGENTS[name])):
         raise InvalidOptionError(unverifiable(name, name))
     return {"format": FORMAT, "suite": suite.name, "digest": suite.digest, "agent": name, "details": details}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from textagent_gym.agents import Agent, identifying
+from textagent_gym.agents import Agent, differing, identifying
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import count_tasks, episode_seed
 from textagent_gym.evaluation.players import (
@@ -27,6 +27,7 @@ from textagent_gym.evaluation.players import (
 )
 from textagent_gym.evaluation.records import (
     FORMAT,
+    LARGEST_NUMBER,
     EpisodeRecord,
     Evaluation,
     begin,
@@ -55,6 +56,7 @@ def evaluate(
     path: str | Path | None = None,
     workers: int = 1,
     conversations: bool = False,
+    details: Mapping[str, Any] | None = None,
     retry_broken: bool = False,
     progress: Callable[[int], None] | None = None,
     ended: Callable[[EpisodeRecord], None] | None = None,
@@ -78,6 +80,7 @@ def evaluate(
             one, they are played in processes (see `players.Players`), and a script must guard its main part by
             `if __name__ == "__main__":`.
         conversations: whether everything that was said is kept beside `path`, compressed (`conversations_of(path)`).
+        details: facts that say who the agent is, where they are known: others are refused.
         retry_broken: whether the broken episodes of a complete file are played again; those that count stay as they
             are.
         progress: called with the number of episodes finished so far, those of an earlier run included.
@@ -101,6 +104,9 @@ def evaluate(
         else:
             played = stack.enter_context(closing(gymnasium.make(env, **(kwargs or {}))))
         player, empty = _begun(played, agent, tasks=tasks, episodes=episodes, seed=seed, first=first)
+        if details is not None and identifying(empty.details) != identifying(details):
+            names = ", ".join(differing([empty.details, details]))
+            raise InvalidOptionError(f"the agent says otherwise who it is than when it was made first: {names}")
         target = None if path is None else Path(path)
         done = 0
 
@@ -118,6 +124,8 @@ def evaluate(
             _reopen(target, complete, conversations)
             complete = None
         if complete is not None:
+            assert target is not None
+            part_of(target).unlink(missing_ok=True)  # A kill may have left it.
             for episode in complete.episodes:
                 report(episode)
             return complete
@@ -179,6 +187,12 @@ def check_evaluation(
         InvalidOptionError: the agent cannot play the environment, or `path` holds another evaluation.
     """
     _, empty = _begun(env, agent, tasks=tasks, episodes=episodes, seed=seed, first=first)
+    _, again = _begun(env, agent, tasks=tasks, episodes=episodes, seed=seed, first=first)
+    if (again.agent, again.details) != (empty.agent, empty.details):
+        raise InvalidOptionError(
+            "the agent says otherwise who it is each time that it is made: "
+            f"{empty.agent!r} with {empty.details!r:.200}, then {again.agent!r} with {again.details!r:.200}"
+        )
     target = None if path is None else Path(path)
     if _complete(target, empty) is None:
         _kept(target, empty)
@@ -197,8 +211,8 @@ def _begun(
     if tasks < 1 or episodes < 1:
         raise InvalidOptionError(f"tasks and episodes must be at least 1, got {tasks} and {episodes}")
     for given, value in (("seed", seed), ("first", first)):
-        if value < 0:
-            raise InvalidOptionError(f"{given} must be at least 0, got {value}")
+        if not 0 <= value < LARGEST_NUMBER:
+            raise InvalidOptionError(f"{given} must be at least 0 and less than 2**128, got {value}")
     player = make_player(agent, env)
     name, details = identity_of(player)
     count = count_tasks(env, tasks, first)

@@ -28,6 +28,7 @@ class Passage:
         commands: admissible actions; none where the world does not list them.
         done: the last actions.
         after_action: whether it answers an action; what is told before is the goal.
+        past: everything that was done before in the episode.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class Passage:
     commands: frozenset[str]
     done: tuple[str, ...]
     after_action: bool
+    past: frozenset[str]
 
 
 def passages_in(subject: Subject, env: TextEnv[Any], index: int) -> Iterator[Passage]:
@@ -59,7 +61,7 @@ def _passages(subject: Subject, env: TextEnv[Any], index: int, draw: Random | No
         plan, commands = plan_of(env), frozenset(commands_of(env))
         texts = {"the observation": observation, **_texts(info)}
         if plan:
-            passage = partial(Passage, task=env.task.id, plan=plan, commands=commands)
+            passage = partial(Passage, task=env.task.id, plan=plan, commands=commands, past=frozenset(done))
             for kind, text in texts.items():
                 yield passage(kind, text=text, done=done[-1:], after_action=bool(done))
             for kind, text in before.items():
@@ -77,14 +79,19 @@ def _passages(subject: Subject, env: TextEnv[Any], index: int, draw: Random | No
 
 def _texts(info: Mapping[str, Any]) -> dict[str, str]:
     """The texts in an `info`, by what they are called in a message; lists of texts are one."""
-    return {f"info[{name!r}]": ", ".join(_texts_in(value)) for name, value in info.items() if name not in _ASKED}
+    known = {name: value for name, value in info.items() if name not in _ASKED}
+    texts = {f"info[{name!r}]": ", ".join(_texts_in(value)) for name, value in known.items()}
+    return {**texts, "the keys of info": ", ".join(known)}
 
 
 def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
+    elif isinstance(value, bytes):
+        yield value.decode(errors="replace")
     elif isinstance(value, Mapping):
-        for item in value.values():
+        for key, item in value.items():
+            yield from _texts_in(key)
             yield from _texts_in(item)
     elif isinstance(value, list | tuple | set | frozenset):
         for item in value:

@@ -26,6 +26,7 @@ from textagent_gym.sandbox import keeps_nothing_in
 _MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")  # "package.module:attribute", which something might import.
 _PATH = re.compile(r"[/\\~]|\.\.?[/\\]|[A-Za-z]:[/\\]")  # How a path begins, unless it is a plain name.
 _LONGEST_NAME = 255  # Bytes of a name in the file systems of Linux: what is longer names no file.
+_WORDS = ("split", "reward_density", "reward_at", "observation_format", "tools")  # Arguments whose words are no files.
 _LONGEST_TEXT = 10_000  # Characters of an argument: a wrapper may show it in every observation.
 _AS_REGISTERED = ("nondeterministic", "reward_threshold", "order_enforce", "disable_env_checker", "vector_entry_point")
 _ADVICE = "Give your own with --set {name}=..., or say --trust if you made the file yourself."
@@ -108,20 +109,31 @@ def _safe_kwargs(asked: EnvSpec, registered: EnvSpec, chosen: set[str]) -> tuple
                 f"the file sets {name}={value!r}, which decides what is read or run on this machine. "
                 + _ADVICE.format(name=name)
             )
-        _check_value(name, value)
+        _check_value(name, value, known=name in _WORDS)
         safe[name] = value
     return safe, notes
 
 
-def _check_value(name: str, value: Any) -> None:
-    """Raise `InvalidOptionError` for a value that names a file, a folder or a module, or is very long."""
+def _check_value(name: str, value: Any, *, known: bool) -> None:
+    """Refuse a value that names a file, a folder or a module, or is very long.
+
+    Args:
+        name: name of the argument.
+        value: its value.
+        known: whether the argument is one of this suite's that reads nothing; then a word names no file, although a
+            file may have the same name.
+
+    Raises:
+        InvalidOptionError: the value is such a one.
+    """
     for text in _texts(value):
         if len(text) > _LONGEST_TEXT:
             raise InvalidOptionError(
                 f"the file sets {name} to a text of {len(text)} characters, at most {_LONGEST_TEXT} are read. "
                 + _ADVICE.format(name=name)
             )
-        if _MODULE.fullmatch(text) or _PATH.match(text) or _is_here(text):
+        is_word = known and re.fullmatch(r"\w+", text) is not None
+        if _MODULE.fullmatch(text) or _PATH.match(text) or (not is_word and _is_here(text)):
             raise InvalidOptionError(
                 f"the file sets {name}={value!r}, which names a file, a folder or a module. {_ADVICE.format(name=name)}"
             )
@@ -169,5 +181,5 @@ def _safe_wrapper(wrapper: WrapperSpec) -> WrapperSpec:
                 f"the file counts with tokenizer={value!r}, which would be loaded or fetched here. "
                 "Say --trust if you made the file yourself."
             )
-        _check_value(name, value)
+        _check_value(name, value, known=True)
     return wrapper

@@ -24,6 +24,7 @@ from textagent_gym.evaluation.learning import read_curve
 from textagent_gym.evaluation.published import suite_of
 from textagent_gym.evaluation.records import (
     LARGEST_FILE,
+    LARGEST_SMALL_FILE,
     Evaluation,
     begin,
     bounded_lines,
@@ -238,7 +239,7 @@ def _identity(folder: Path) -> dict[str, Any]:
     path = folder / IDENTITY
     if path.is_symlink() or not path.is_file():
         raise InvalidOptionError(f"{folder} holds no result of a suite: it has no {IDENTITY}")
-    text = b"".join(bounded_lines(path))
+    text = b"".join(bounded_lines(path, LARGEST_SMALL_FILE))
     try:
         identity = read_line(text)
         right = isinstance(identity, dict) and set(identity) == set(_IDENTITY)
@@ -280,7 +281,7 @@ def _check_files(folder: Path, suite: Suite) -> None:
 
 def _summary(folder: Path) -> tuple[bytes, dict[str, Any]]:
     """The text of a summary, and what it holds; nothing if it is damaged."""
-    text = b"".join(bounded_lines(folder / SUMMARY))
+    text = b"".join(bounded_lines(folder / SUMMARY, LARGEST_SMALL_FILE))
     try:
         values = read_line(text)
     except ValueError:

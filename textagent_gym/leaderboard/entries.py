@@ -203,8 +203,9 @@ def _entry(folder: Path, verification: Verification) -> Entry:
 
 
 def digest_of(folder: Path) -> str:
-    """SHA-256 of the summary of a result, hexadecimal: it holds those of all its other files."""
-    return hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
+    """SHA-256 of the summary of a result, hexadecimal: it holds those of all its other files. "" if there is none."""
+    path = folder / SUMMARY
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() and not path.is_symlink() else ""
 
 
 def shown(text: str, longest: int = _LONGEST_REASON) -> str:

@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from textagent_gym.agents import identifying
-from textagent_gym.errors import InvalidOptionError
+from textagent_gym.agents.names import CHECKED_AGENTS, UNREADING_AGENTS
+from textagent_gym.errors import InvalidOptionError, MissingDataError
 from textagent_gym.evaluation import Result, compare, load_result
 from textagent_gym.evaluation.copies import folded
 from textagent_gym.evaluation.draws import DRAWS, described, read_draws
@@ -59,6 +60,9 @@ def accept(
             its agent's name may look like another one (see `entries.wrong_name`), or `rerun` does not prove it; the
             message says why.
     """
+    size = sum(path.lstat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
+    if size > LARGEST_SUBMISSION:
+        raise InvalidOptionError(f"it has {size} bytes; a submission has at most {LARGEST_SUBMISSION}")
     sent = load_result(folder)
     refused = unacceptable(folder, sent)
     if refused:
@@ -85,18 +89,18 @@ def accept(
             refused = unacceptable(copy, entry.result)
             if refused:
                 raise InvalidOptionError(refused)
-            place = results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
-            if not place.exists():
-                _check_own(entry.result, results)
+            known = [each for each in find_results(results) if digest_of(each) == entry.digest]
+            place = known[0] if known else results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
             proven = (*entry.trust, *(() if rerun is None else (_rerun(entry, folder, rerun, seconds),)))
             noted = read_ledger(results).get(entry.digest, ())
             levels = _together(noted, proven)
-            is_known = place.exists() and digest_of(place) == entry.digest
-            if place.exists() and (not is_known or _together(noted, entry.trust[:1]) == levels):
+            if place.exists() and (not known or _together(noted, entry.trust[:1]) == levels):
                 raise InvalidOptionError(f"it is there already: {place}")
+            if not known and len(proven) == 1:  # Nothing but the name says that it is somebody else's.
+                _check_own(entry.result, results)
             if set(levels) - {REPLAYED, REPLAYED_BUT_TEXTS}:
                 note_trust(results, entry.digest, levels)
-            if not is_known:
+            if not known:
                 place.parent.mkdir(exist_ok=True)
                 copy.rename(place)
             return replace(entry, folder=place, trust=levels)
@@ -118,6 +122,8 @@ def unacceptable(folder: Path, result: Result) -> str:
         return f"it has {size} bytes; a submission has at most {LARGEST_SUBMISSION}"
     if all(episode.broken for episode in result.episodes):
         return "every episode broke: there is nothing to show"
+    if result.agent in CHECKED_AGENTS and not result.exact and result.agent not in UNREADING_AGENTS:
+        return f"nobody can check that {result.agent!r} acted where texts may differ from run to run"
     return wrong_name(result.agent)
 
 
@@ -158,7 +164,8 @@ def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float) -> str:
             there, asked = (f"{facts[what]!r:.100}" if what in facts else "not told" for facts in (other, one))
             raise InvalidOptionError(shown(f"the {what} of {rerun} is {there}, and {asked} in what was sent"))
     sent, ours = ({name: each.episodes for name, each in one.result.evaluations.items()} for one in (entry, again))
-    both = compare(sent, ours)
+    # The sender says what broke, and might say so of what was lost.
+    both = compare({name: [replace(each, broken="") for each in episodes] for name, episodes in sent.items()}, ours)
     proof = (
         f"success {both.first} as sent and {both.second} when run again, on {both.tasks} tasks; difference "
         f"{both.difference}"
@@ -188,7 +195,10 @@ def _clear_stopped(results: Path) -> None:
 def _check_own(result: Result, results: Path) -> None:
     """Raise `InvalidOptionError` for episodes that another name has already been given: somebody's result, renamed."""
     for folder in find_results(results):
-        other = load_result(folder)
+        try:
+            other = load_result(folder)
+        except (InvalidOptionError, MissingDataError):  # It is not complete, or of another version: nobody's result.
+            continue
         if other.suite == result.suite and _actions(other) == _actions(result):
             raise InvalidOptionError(
                 f"every action is that of {folder}, the result of {shown_name(other.agent)!r}: it is not a new one"

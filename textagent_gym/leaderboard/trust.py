@@ -15,7 +15,7 @@ from pathlib import Path
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.draws import DRAWS, described, read_draws
 from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED, REPLAYED, REPLAYED_BUT_TEXTS
-from textagent_gym.files import write_whole
+from textagent_gym.files import locked_folder, write_whole
 
 LEDGER = "trust.json"
 RERUN = "re-run"
@@ -92,8 +92,9 @@ def note_trust(results: Path, digest: str, levels: Sequence[str]) -> None:
         digest: SHA-256 of the result's summary, hexadecimal.
         levels: levels that were proven, with what proves them or without.
     """
-    ledger = {**read_ledger(results), digest: tuple(levels)}
-    write_whole(results / LEDGER, json.dumps(ledger, indent=2, sort_keys=True) + "\n")
+    with locked_folder(results):
+        ledger = {**read_ledger(results), digest: tuple(levels)}
+        write_whole(results / LEDGER, json.dumps(ledger, indent=2, sort_keys=True) + "\n")
 
 
 def forget_trust(results: Path, digest: str) -> None:
@@ -103,5 +104,6 @@ def forget_trust(results: Path, digest: str) -> None:
         results: folder of the results.
         digest: SHA-256 of the result's summary, hexadecimal.
     """
-    ledger = {each: levels for each, levels in read_ledger(results).items() if each != digest}
-    write_whole(results / LEDGER, json.dumps(ledger, indent=2, sort_keys=True) + "\n")
+    with locked_folder(results):
+        ledger = {each: levels for each, levels in read_ledger(results).items() if each != digest}
+        write_whole(results / LEDGER, json.dumps(ledger, indent=2, sort_keys=True) + "\n")
