@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from enum import Enum
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -27,6 +29,7 @@ from textagent_gym.evaluation import (
     EpisodeRecord,
     Part,
     Suite,
+    check_evaluation,
     evaluate,
     evaluate_suite,
     load,
@@ -376,6 +379,8 @@ for _ in range(5_000):
         ("mine", {"temperature": float("nan")}, "must be a dictionary of JSON values: .* nan, which is none"),
         ("mine", {"seed": 2**200}, "must be a dictionary of JSON values: .* too large"),
         ("mine", {"deep": DEEP}, "must be a dictionary of JSON values"),
+        ("mine", {"policy": "heuristics"}, "'policy' is the SHA-256 of a saved policy"),
+        ("mine", {"hints": "few-shot"}, "'hints' says by True or False"),
         ("mine", [1, 2], "must be a dictionary of JSON values"),
         ("Oracle", {}, "is called 'Oracle', which reads like 'oracle'.* Give it another name"),
         ("random", {"model": "m"}, "is called 'random', .* Give it another name"),
@@ -398,7 +403,14 @@ def test_whoever_is_another_one_each_time_is_refused_before_it_plays(tmp_path: P
         evaluate_suite(SUITE, partial(Told, "mine", lambda: {"started": next(numbers)}), tmp_path / "r")
     with pytest.raises(InvalidOptionError, match="'random', which reads like 'random'"):
         evaluate_suite(SUITE, partial(Told, "random", {}), tmp_path / "r")
+    with pytest.raises(InvalidOptionError, match="each time that it is made: 'mine' with"):
+        check_evaluation(gymnasium.make(LIGHTS), partial(Told, "mine", lambda: {"started": next(numbers)}), **ONE)
+    with pytest.raises(InvalidOptionError, match="has 'hints' in its details, and what makes it has not"):
+        evaluate_suite(SUITE, partial(Told, "mine", {"hints": True}), tmp_path / "r")
     assert list(tmp_path.iterdir()) == []
+
+
+ONE: dict[str, Any] = {"tasks": 1, "episodes": 1, "seed": 0, "path": None}
 
 
 def test_details_that_json_writes_otherwise_resume(tmp_path: Path) -> None:
@@ -436,6 +448,96 @@ def test_whoever_answers_more_than_a_file_holds_is_stopped_and_has_lost(tmp_path
     result = evaluate_suite(SUITE, Talker, tmp_path / "r")
     assert {(e.turns, e.stopped, e.success, e.broken) for e in result.episodes} == {(3, "size", False, "")}
     assert verify_result(tmp_path / "r").mismatches == ()
+
+
+class Look(str, Enum):  # noqa: UP042 (it must not say its value)
+    """Actions that are texts and say otherwise what they are."""
+
+    LOOK = "press red"
+
+
+def odd_player(kind: str, env: gymnasium.Env[str, str]) -> Any:
+    """An agent that nobody would write on purpose, and somebody has."""
+
+    def act(observation: str, info: dict[str, Any]) -> Any:
+        if kind == "changes info":
+            info["success"] = True
+            info.pop("complexity", None)
+            return "press red" if len(info) % 2 else None
+        return Look.LOOK if kind == "enum" else None
+
+    player = SimpleNamespace(name="odd", reset=lambda seed: None, act=act)
+    if kind == "tokens":
+        player.sampled = {"ids": [1], "log_probs": [0.5]}
+    if kind == "stops for a number":
+        player.stop_reason = 3
+    if kind == "no details":
+        player.details = None
+    return player
+
+
+@pytest.mark.parametrize("kind", ["changes info", "enum", "tokens", "stops for a number", "no details"])
+def test_what_an_odd_agent_plays_is_right(tmp_path: Path, kind: str) -> None:
+    result = evaluate_suite(SUITE, partial(odd_player, kind), tmp_path / "r")
+    assert not any(episode.success for episode in result.episodes)
+    assert all(type(action) is str for episode in result.episodes for action in episode.actions)
+    assert verify_result(tmp_path / "r").mismatches == ()
+
+
+class Unspeakable:
+    """It cannot say its name."""
+
+    @property
+    def name(self) -> str:
+        raise KeyError("name")
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        pass
+
+    def reset(self, seed: int) -> None:
+        pass
+
+    def act(self, observation: str, info: dict[str, Any]) -> str:
+        return ""
+
+
+class Evasive(Told):
+    """Its class has a property where others have their details."""
+
+    details = property(lambda self: {"model": "m"}, lambda self, value: None)  # type: ignore[assignment]
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        super().__init__("evasive", {}, env)
+
+
+def test_a_class_with_properties_is_an_agent_or_says_why_not(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="an agent cannot say its name: KeyError"):
+        evaluate_suite(SUITE, Unspeakable, tmp_path / "r")
+    evaluate_suite(SUITE, Evasive, tmp_path / "r")
+    assert verify_result(tmp_path / "r").mismatches == ()
+
+
+def test_an_agent_that_changes_later_is_stopped_before_its_next_part(tmp_path: Path) -> None:
+    details: dict[str, Any] = {"model": "m"}
+
+    def ended(episode: EpisodeRecord) -> None:
+        details["revision"] = 1
+
+    with pytest.raises(InvalidOptionError, match="than when it was made first: revision"):
+        evaluate_suite(SUITE, partial(Told, "mine", lambda: dict(details)), tmp_path / "r", ended=ended)
+
+
+def test_what_a_kill_leaves_beside_a_complete_file_is_cleared(tmp_path: Path) -> None:
+    evaluate_suite(SUITE, "random", tmp_path / "r")
+    (tmp_path / "r" / ".check-1").mkdir()
+    for name in ("four.jsonl.part", ".summary.json-1.part"):
+        (tmp_path / "r" / name).write_text("{")
+    evaluate_suite(SUITE, "random", tmp_path / "r")
+    assert verify_result(tmp_path / "r").mismatches == ()
+    evaluate(LIGHTS, "random", tasks=1, path=tmp_path / "one.jsonl")
+    (tmp_path / "one.jsonl.part").write_text("{")
+    evaluate(LIGHTS, "random", tasks=1, path=tmp_path / "one.jsonl")
+    assert not (tmp_path / "one.jsonl.part").exists()
 
 
 class Leaving:

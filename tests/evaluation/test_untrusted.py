@@ -47,6 +47,14 @@ def test_the_sandbox_is_that_of_this_machine_and_it_is_said() -> None:
     assert notes == []
 
 
+def test_a_folder_that_is_called_like_a_split_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("test", "dense"):
+        (tmp_path / name).mkdir()
+    safe, _ = spec_from_file(spec("textagent/TextCraft-v0", split="test", reward_density="dense"))
+    assert safe.kwargs["split"] == "test"
+
+
 @pytest.mark.parametrize(
     ("name", "kwargs"),
     [

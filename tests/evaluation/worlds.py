@@ -420,6 +420,34 @@ class FourthToLastInText(ThirdInText):
     place = -3
 
 
+class TellingKeys(SpellingEnv):
+    """It tells what to do next by a key."""
+
+    def _info(self) -> dict[str, Any]:
+        return {**super()._info(), "notes": dict.fromkeys(self._oracle()[:1], 1)}
+
+
+class TellingBytes(SpellingEnv):
+    """It tells what to do next in bytes."""
+
+    def _info(self) -> dict[str, Any]:
+        return {**super()._info(), "notes": b"".join(each.encode() for each in self._oracle()[:1])}
+
+
+class TellingByName(SpellingEnv):
+    """It tells what to do next by the name of a fact."""
+
+    def _info(self) -> dict[str, Any]:
+        return {**super()._info(), **dict.fromkeys(self._oracle()[:1], True)}
+
+
+class Reporting(SpellingEnv):
+    """It tells everything that was done, and so leaves out what was not."""
+
+    def _say(self) -> str:
+        return f"{super()._say()} Done: {', '.join(self._actions)}."
+
+
 class Blank(Hinting):
     """It lists all commands, and marks the right one by what cannot be seen."""
 

@@ -20,7 +20,7 @@ from textagent_gym.evaluation import SUITES, compare, evaluate_suite, load_resul
 from textagent_gym.evaluation.results import IDENTITY, records_of
 from textagent_gym.leaderboard import build, check_entry, find_results
 from textagent_gym.leaderboard.entries import LONGEST_NAME, shown, shown_name
-from textagent_gym.leaderboard.site import MARKER, MOST_COMPARED, comparisons, write_pages
+from textagent_gym.leaderboard.site import MARKER, MOST_COMPARED, Row, comparisons, write_pages
 from textagent_gym.leaderboard.trajectories import LONGEST_TEXT, bounded
 from textagent_gym.terminal import visible
 
@@ -268,6 +268,20 @@ def test_agents_of_one_name_are_told_apart_by_short_settings(
     page = Tags((tmp_path / "index.html").read_text())
     for name in shown or [twin.agent_slug[-8:] for twin in twins]:
         assert f"oracle ({name})" in page.text
+
+
+def test_episodes_that_broke_gain_no_place(results: Path, tmp_path: Path) -> None:
+    entry = check_entry(results / SUITE.name / "admissible-random")
+    episodes = entry.result.evaluations["four"].episodes  # Two of each task.
+    won = [replace(each, success=number % 2 == 0, broken="") for number, each in enumerate(episodes)]
+    cheat = [replace(each, broken="" if each.success else "x") for each in won]
+    rows = []
+    for each in (won, cheat):
+        part = replace(entry.result.evaluations["four"], episodes=tuple(each))
+        changed = replace(entry, result=replace(entry.result, evaluations={"four": part}))
+        rows.append(Row("mine", changed, summarize(each)))
+    assert [row.at_least for row in rows] == [0.5, 0.5]
+    assert rows[1].summary.success.mean == 1.0
 
 
 def test_a_suite_of_any_name_has_an_address_of_its_own(results: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,11 @@ from tests.cli.program import call
 from tests.evaluation.results import SUITE, read, summarize_again, write
 from textagent_gym.agents import make_agent
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import SUITES, Suite, evaluate_suite, verify_result
+from textagent_gym.evaluation import SUITES, Suite, evaluate_suite, load_result, verify_result
 from textagent_gym.evaluation.learning import LEARNING
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, records_of
 from textagent_gym.leaderboard import build, submissions
-from textagent_gym.leaderboard.entries import check_entry
+from textagent_gym.leaderboard.entries import Entry, check_entry, digest_of
 from textagent_gym.leaderboard.schema import schemas
 from textagent_gym.leaderboard.submissions import accept
 from textagent_gym.leaderboard.trust import note_trust, read_ledger
@@ -294,6 +295,96 @@ def test_what_another_success_or_agent_has_reached_proves_nothing(
     with pytest.raises(InvalidOptionError, match=reason):
         accept(played(tmp_path / "sent"), tmp_path / "results", rerun=second)
     assert everything(tmp_path / "results") == []
+
+
+def with_broken(folder: Path, copy: Path, chosen: Any) -> Path:
+    """A result in which some episodes are said to have broken, and all digests made anew."""
+    shutil.copytree(folder, copy)
+    for part in SUITE.parts:
+        records = records_of(copy, part)
+        head, *episodes = read(records)
+        for episode in episodes:
+            if chosen(episode):
+                lie = {"broken": "x", "success": False, "terminated": False, "truncated": True}
+                episode.update(lie, actions=[], rewards=[], invalid_actions=0, score=None)
+        write(records, [head, *episodes])
+    summarize_again(copy)
+    return copy
+
+
+def test_what_is_said_to_have_broken_is_lost_when_the_agent_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = played(tmp_path / "won"), played(tmp_path / "mine", skilled=False)
+    sent = with_broken(first, tmp_path / "sent", lambda episode: episode["task"][-1] != "0")
+    monkeypatch.setattr(submissions, "check_entry", unchecked)
+    with pytest.raises(InvalidOptionError, match=r"on 7 tasks; .*: it is another success"):
+        accept(sent, tmp_path / "results", rerun=played(tmp_path / "again"))
+    assert "0.000" in str(accept(first, tmp_path / "other", rerun=first.parent / "again").trust)
+    with pytest.raises(InvalidOptionError, match="another success"):
+        accept(first, tmp_path / "results", rerun=second)
+
+
+def unchecked(folder: Path, *_: Any, **__: Any) -> Entry:
+    """An entry of a result that is not played again."""
+    result = load_result(folder)
+    return Entry(
+        slug=f"{result.suite.name}-{digest_of(folder)[:12]}",
+        folder=folder,
+        digest=digest_of(folder),
+        result=result,
+        trust=("replayed",),
+        notes=(),
+        worlds_of_parts={},
+        densities={},
+    )
+
+
+def test_an_entry_in_any_folder_is_known(sent: Path, tmp_path: Path) -> None:
+    (tmp_path / "results" / SUITE.name).mkdir(parents=True)
+    entry = Path(shutil.copytree(played(tmp_path / "mine"), tmp_path / "results" / SUITE.name / "mine"))
+    again = played(tmp_path / "again")
+    assert accept(entry, tmp_path / "results", rerun=again).folder == entry
+    with pytest.raises(InvalidOptionError, match="is there already"):
+        accept(tmp_path / "mine", tmp_path / "results")
+
+
+def test_what_is_not_complete_beside_the_results_hinders_nobody(sent: Path, tmp_path: Path) -> None:
+    unfinished(sent, tmp_path / "results" / "mine")
+    stranger = Path(shutil.copytree(sent, tmp_path / "results" / "old"))
+    (stranger / IDENTITY).write_text("{}")
+    (stranger / SUMMARY).write_text("{}")
+    assert accept(sent, tmp_path / "results").agent == "oracle"
+
+
+def test_a_perfect_player_with_a_proof_is_accepted_beside_the_oracle(sent: Path, tmp_path: Path) -> None:
+    accept(sent, tmp_path / "results")
+    perfect = played(tmp_path / "perfect")
+    with pytest.raises(InvalidOptionError, match="every action is that of"):
+        accept(perfect, tmp_path / "results")
+    accept(perfect, tmp_path / "results", rerun=played(tmp_path / "again"))
+
+
+def test_nobody_is_the_expert_where_nobody_can_ask(sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidOptionError, match="expert"):  # Lights have none.
+        accept(renamed(sent, tmp_path / "expert", "expert"), tmp_path / "results")
+    result = load_result(sent)
+    spec = {**result.evaluations["four"].spec, "nondeterministic": True}
+    vague = replace(result, evaluations={"four": replace(result.evaluations["four"], spec=spec)})
+    assert submissions.unacceptable(sent, vague) == ""
+    assert "nobody can check that 'expert' acted" in submissions.unacceptable(sent, replace(vague, agent="expert"))
+
+
+def test_a_huge_file_is_refused_before_it_is_read(sent: Path, tmp_path: Path) -> None:
+    (sent / IDENTITY).write_text("[" + "[]," * 1_000_000 + "[]]")
+    with pytest.raises(InvalidOptionError, match="larger than result files are"):
+        accept(sent, tmp_path / "results")
+
+
+def test_levels_that_two_processes_note_at_once_are_all_kept(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: note_trust(tmp_path, f"{number:064}", ("replayed", "re-run")), range(40)))
+    assert len(read_ledger(tmp_path)) == 40
 
 
 def linked(sent: Path, place: Path) -> Path:
