@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -540,6 +541,31 @@ def test_what_a_kill_leaves_beside_a_complete_file_is_cleared(tmp_path: Path) ->
     assert not (tmp_path / "one.jsonl.part").exists()
 
 
+class Sleeper:
+    """Thinks for an hour in every task but the first."""
+
+    name = "sleeper"
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        self._env = env
+
+    def reset(self, seed: int) -> None:
+        pass
+
+    def act(self, observation: str, info: dict[str, Any]) -> None:
+        if self._env.unwrapped.task.index:  # type: ignore[attr-defined]
+            time.sleep(3600)
+
+
+def test_nobody_waits_for_what_is_played_when_an_evaluation_is_stopped(tmp_path: Path) -> None:
+    others = set(multiprocessing.active_children())
+    with pytest.raises(Stop):
+        evaluate(LIGHTS, Sleeper, tasks=2, workers=2, ended=stop_after(1))
+    for process in set(multiprocessing.active_children()) - others:
+        process.join(60)
+        assert not process.is_alive()
+
+
 class Leaving:
     """Ends its process, as a library does that finds no key."""
 
@@ -580,6 +606,11 @@ def test_an_agent_that_ends_its_process_does_not_do_so_without_a_word(tmp_path: 
         (("--suite", "alfworld-quick-v1"), "--suite needs --out FOLDER"),
         (("--suite", "nothing-v1", "--out", "r"), "does not exist"),
         (("--suite", "nothing-v1"), "does not exist"),
+        (("alfworld-quick-v1", "--agent", "random"), "alfworld-quick-v1 is a suite: --suite alfworld-quick-v1"),
+        (
+            ("--suite", "alfworld-quick-v1", "--retry-broken", "--out", "r"),
+            "--retry-broken is for a result that is there",
+        ),
         (("ALFWorld", "--suite", "alfworld-quick-v1", "--out", "r"), "leave out the ID"),
         (("--suite", "alfworld-quick-v1", "--tasks", "3", "--seed", "1", "--out", "r"), "leave out --tasks, --seed"),
         (("--suite", "alfworld-quick-v1", "--agent", "human", "--workers", "2", "--out", "r"), "one episode at a time"),

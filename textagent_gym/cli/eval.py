@@ -146,6 +146,8 @@ class Eval(ChosenTasks):
         suite = suite_of(name)
         if self.out is None:
             raise InvalidOptionError("--suite needs --out FOLDER, which keeps the result")
+        if self.retry_broken and not self.out.exists():
+            raise InvalidOptionError(f"--retry-broken is for a result that is there, and {self.out} does not exist")
         if self.run_folder is not None:
             curve_of(self.run_folder)  # Whatever is wrong with it is said before anything is played.
         check_suite(suite, agent, self.out)
@@ -180,13 +182,15 @@ class Eval(ChosenTasks):
         from rich.console import Console
 
         from textagent_gym.cli.tables import evaluation_table
-        from textagent_gym.evaluation import check_evaluation, evaluate
+        from textagent_gym.evaluation import SUITES, check_evaluation, evaluate
         from textagent_gym.evaluation.players import details_of
         from textagent_gym.evaluation.results import as_played
         from textagent_gym.files import check_writable, part_of
 
         if not self.env:
             raise InvalidOptionError("say what to play: an ID, or --suite NAME")
+        if self.env in SUITES:
+            raise InvalidOptionError(f"{self.env} is a suite: --suite {self.env} --out FOLDER")
         if self.out is not None:
             check_writable(self.out)
         env, count = self.make()

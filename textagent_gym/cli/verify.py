@@ -78,7 +78,8 @@ class Verify:
         result = verification.result
         checked = (verification.mismatches, result.episodes, result.agent, verification.exact)
         recomputed = RECOMPUTED in verification.trust
-        status = _print(verification.notes, *checked, remarks=True, recomputed=recomputed)
+        notes = [*verification.notes, *(f"It can prove more: {how}." for how in verification.unproven)]
+        status = _print(notes, *checked, remarks=True, recomputed=recomputed)
         if not status:
             console = Console()
             console.print(suite_table(result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import multiprocessing
 import re
 import threading
 import traceback
@@ -178,6 +179,7 @@ class Players:
         self._agent = agent
         self._workers = workers
         self._waits = bool(getattr(agent, "waits", False))
+        self._others = set(multiprocessing.active_children())
         self._executor = self._start()
 
     def __enter__(self) -> Self:
@@ -186,6 +188,9 @@ class Players:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if error is not None and not self._waits:  # What they play may take long, and is not kept.
+            for process in set(multiprocessing.active_children()) - self._others:
+                process.kill()
         self._executor.shutdown(wait=error is None, cancel_futures=True)
         close = getattr(self._agent, "close", None)
         if error is not None and self._waits and close is not None:  # Agents that wait for a server stop waiting.

@@ -73,6 +73,7 @@ class Verification:
         trust: levels of trust that have been proven (see `trust`); none if something is not as it should be, or not
             every episode was played.
         flags: sentences about what looks as if somebody else had played (see `copies`).
+        unproven: what else the result could prove, and how, as parts of sentences.
         exact: whether everything that the agent read was compared: no world of the suite says that it may differ.
     """
 
@@ -81,6 +82,7 @@ class Verification:
     notes: tuple[str, ...]
     trust: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
     exact: bool = True
 
 
@@ -188,9 +190,14 @@ def verify_result(
         RECOMPUTED: model is not None and exact and not any(episode.broken for episode in result.episodes),
     }
     trust = tuple(level for level, right in proven.items() if right and not mismatches and every == 1)
-    notes += [f"It can prove more: {how}." for how in _unproven(result, model, challenge)]
     return Verification(
-        result=result, mismatches=tuple(mismatches), notes=tuple(notes), trust=trust, flags=tuple(flags), exact=exact
+        result=result,
+        mismatches=tuple(mismatches),
+        notes=tuple(notes),
+        trust=trust,
+        flags=tuple(flags),
+        unproven=tuple(_unproven(result, model, challenge)),
+        exact=exact,
     )
 
 

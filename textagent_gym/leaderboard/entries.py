@@ -26,6 +26,7 @@ LONGEST_NAME = 80
 """Characters of an agent's name that are shown: two lines of a table's cell."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+()-]*[A-Za-z0-9)+])?")
 _DEEPEST = 4  # Folders between the one that is named and a result: SUITE/AGENT, and two for whoever sorts otherwise.
+_DIGITS = 12  # Of a commitment.
 _LONGEST_SLUG = 40  # Characters of a name that an address repeats.
 _MOST_REASONS = 3  # Differences that are told of a result that is left out: the first show what is wrong.
 _LONGEST_REASON = 300  # Characters of one of them.
@@ -72,6 +73,12 @@ class Entry:
     def agent(self) -> str:
         """Name of the agent, as it may be shown."""
         return shown_name(self.result.agent)
+
+    @property
+    def suite_name(self) -> str:
+        """Name of the suite, as it is shown: of a challenge, with the beginning of the commitment."""
+        name, challenge, commitment = self.result.suite.name.partition("@")
+        return f"{name}{challenge}{commitment[:_DIGITS]}"
 
     @property
     def suite_slug(self) -> str:
