@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +12,7 @@ import tyro
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.terminal import visible
+from textagent_gym.time_limit import TooSlowError, time_limit
 
 if TYPE_CHECKING:
     from textagent_gym.evaluation import EpisodeRecord, Mismatch
@@ -52,9 +51,9 @@ class Verify:
         if not 0 < self.seconds < 10**9:
             raise InvalidOptionError(f"--seconds must be more than 0 and less than 10**9, got {self.seconds}")
         try:
-            with _at_most(self.seconds):
+            with time_limit(self.seconds):
                 return self._check_suite() if self.result.is_dir() else self._check_file()
-        except _TooSlowError:
+        except TooSlowError:
             print(f"Stopped after {self.seconds:g} seconds: the result is not checked. See --seconds.", file=sys.stderr)
             return 1
 
@@ -182,23 +181,3 @@ def _say(text: str, style: str = "") -> None:
 def _number(count: int) -> str:
     """All of some episodes, in words."""
     return "The one episode" if count == 1 else f"All {count} episodes"
-
-
-class _TooSlowError(KeyboardInterrupt):
-    """Time is over. It is no `Exception`, so that no world takes it for a failure of its own."""
-
-
-@contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
-    """End the block by `_TooSlowError` when it takes too long, also in the middle of an episode."""
-
-    def stop(signum: int, frame: object) -> None:
-        raise _TooSlowError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

@@ -234,9 +234,7 @@ def _asked(agent: Agent, method: Callable[..., Any], *arguments: Any) -> Any:
     """
     try:
         return method(*arguments)
-    except (TextAgentError, gymnasium.error.Error):
-        raise
-    except (KeyboardInterrupt, GeneratorExit):
+    except (TextAgentError, gymnasium.error.Error, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # A task that was cancelled, or `sys.exit`.
         place = traceback.extract_tb(error.__traceback__)[-1]

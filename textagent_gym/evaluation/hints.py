@@ -90,12 +90,15 @@ def singled_out(moments: Iterable[Moment]) -> str:
         marked = [mark(each) for each in mentions]
         if counted := _marked_more(known, groups, marked, rights):
             return f"{name} by {counted} texts"
-    for name, place in _PLACES.items():
-        placed = [place(each, moment) for each, moment in zip(mentions, known, strict=True)]
-        if counted := _placed_more(known, placed):
+    orders = [_order(each, moment) for each, moment in zip(mentions, known, strict=True)]
+    for name, number in _ENDS.items():
+        if counted := _placed_more(known, [_at(number, order) for order in orders]):
             return f"{name} {counted} texts"
-    for name, place in _INNER_PLACES.items():
-        placed = [place(each, moment) for each, moment in zip(mentions, known, strict=True)]
+    unnamed = [_left_out(each, moment) for each, moment in zip(mentions, known, strict=True)]
+    if counted := _placed_more(known, unnamed):
+        return f"left out by {counted} texts"
+    for name, number in _INNER_PLACES.items():
+        placed = [_at(number, order) for order in orders]
         # Lists that always have the same order show the same command in the same place.
         inside = [frozenset[str]() if each is None else each.inside for each in placed]
         if (counted := _placed_more(known, placed)) and _marked_more(known, groups, inside, rights):
@@ -215,14 +218,9 @@ def _order(mentions: Sequence[Mention], moment: Moment) -> list[str]:
     return [] if len(order) < 2 or order in (sorted(order), sorted(order, key=str.casefold)) else order
 
 
-def _first(mentions: Sequence[Mention], moment: Moment) -> _Place | None:
-    order = _order(mentions, moment)
-    return _Place(frozenset(order[:1]), len(order)) if order else None
-
-
-def _last(mentions: Sequence[Mention], moment: Moment) -> _Place | None:
-    order = _order(mentions, moment)
-    return _Place(frozenset(order[-1:]), len(order)) if order else None
+def _at(number: int, order: Sequence[str]) -> _Place | None:
+    """The command in a place of an order, from 0; from the end where the number is negative."""
+    return _Place(frozenset((order[number],)), len(order)) if -len(order) <= number < len(order) else None
 
 
 def _left_out(mentions: Sequence[Mention], moment: Moment) -> _Place | None:
@@ -233,31 +231,12 @@ def _left_out(mentions: Sequence[Mention], moment: Moment) -> _Place | None:
     return _Place(unnamed, len(commands)) if 0 < 2 * len(unnamed) < len(commands) else None
 
 
-_PLACES: dict[str, Callable[[Sequence[Mention], Moment], _Place | None]] = {
-    "the first of the commands in": _first,
-    "the last of the commands in": _last,
-    "left out by": _left_out,
-}
-
-
+_ENDS = {"the first of the commands in": 0, "the last of the commands in": -1}
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-
-
-def _at(number: int) -> Callable[[Sequence[Mention], Moment], _Place | None]:
-    """The command in a place of an order; from the end where the number is negative."""
-
-    def place(mentions: Sequence[Mention], moment: Moment) -> _Place | None:
-        order = _order(mentions, moment)
-        inside = order[number : number + 1]
-        return _Place(frozenset(inside), len(order)) if inside else None
-
-    return place
-
-
 _INNER_PLACES = {
-    f"the {ordinal}{end} of the commands in": _at(sign * number - (sign < 0))
+    f"the {ordinal}{end} of the commands in": place
     for number, ordinal in enumerate(_ORDINALS, start=1)
-    for end, sign in (("", 1), (" to last", -1))
+    for end, place in (("", number), (" to last", -1 - number))
 }
 
 

@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation.records import LARGEST_SMALL_FILE, bounded_lines, read_line
+from textagent_gym.evaluation.records import bounded_lines, read_line, small_file
 
 LEARNING = "learning.json"
 FORMAT = "textagent-gym learning curve 1"
@@ -78,7 +78,7 @@ def read_curve(folder: Path) -> LearningCurve | None:
     path = folder / LEARNING
     if not os.path.lexists(path):
         return None
-    text = b"".join(bounded_lines(path, LARGEST_SMALL_FILE))
+    text = small_file(path)
     try:
         values = read_line(text)
         if not isinstance(values, dict) or values.get("format") != FORMAT:

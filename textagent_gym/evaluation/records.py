@@ -345,6 +345,15 @@ def load(path: str | Path) -> Evaluation:
     return Evaluation(**head, episodes=tuple(episodes), sealed=sealed)
 
 
+def small_file(path: Path) -> bytes:
+    """What is in a file of at most `LARGEST_SMALL_FILE` bytes that somebody else made.
+
+    Raises:
+        InvalidOptionError: see `bounded_lines`.
+    """
+    return b"".join(bounded_lines(path, LARGEST_SMALL_FILE))
+
+
 def bounded_lines(path: str | Path, largest: int = LARGEST_FILE) -> Iterator[bytes]:
     """Lines of a file that somebody else made, plain or compressed (.gz), with their ends.
 

@@ -26,7 +26,7 @@ from typing import Any
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.published import check_endless, suite_of
-from textagent_gym.evaluation.records import LARGEST_SMALL_FILE, bounded_lines, read_line
+from textagent_gym.evaluation.records import read_line, small_file
 from textagent_gym.evaluation.suites import Suite
 from textagent_gym.files import check_writable, write_whole
 
@@ -242,7 +242,7 @@ def _commitment(values: dict[str, object], path: Path) -> Commitment:
 
 
 def _read(path: Path) -> dict[str, object]:
-    text = b"".join(bounded_lines(path, LARGEST_SMALL_FILE))
+    text = small_file(path)
     try:
         values = read_line(text)
     except ValueError as error:

@@ -24,7 +24,6 @@ from textagent_gym.evaluation.learning import read_curve
 from textagent_gym.evaluation.published import suite_of
 from textagent_gym.evaluation.records import (
     LARGEST_FILE,
-    LARGEST_SMALL_FILE,
     Evaluation,
     begin,
     bounded_lines,
@@ -32,6 +31,7 @@ from textagent_gym.evaluation.records import (
     load,
     other_versions,
     read_line,
+    small_file,
 )
 from textagent_gym.evaluation.replay import Mismatch, replay
 from textagent_gym.evaluation.results import (
@@ -246,7 +246,7 @@ def _identity(folder: Path) -> dict[str, Any]:
     path = folder / IDENTITY
     if path.is_symlink() or not path.is_file():
         raise InvalidOptionError(f"{folder} holds no result of a suite: it has no {IDENTITY}")
-    text = b"".join(bounded_lines(path, LARGEST_SMALL_FILE))
+    text = small_file(path)
     try:
         identity = read_line(text)
         right = isinstance(identity, dict) and set(identity) == set(_IDENTITY)
@@ -288,7 +288,7 @@ def _check_files(folder: Path, suite: Suite) -> None:
 
 def _summary(folder: Path) -> tuple[bytes, dict[str, Any]]:
     """The text of a summary, and what it holds; nothing if it is damaged."""
-    text = b"".join(bounded_lines(folder / SUMMARY, LARGEST_SMALL_FILE))
+    text = small_file(folder / SUMMARY)
     try:
         values = read_line(text)
     except ValueError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, make_part
 from textagent_gym.registration import world_of
 from textagent_gym.terminal import visible
+from textagent_gym.time_limit import TooSlowError, time_limit
 
 LONGEST_NAME = 80
 """Characters of an agent's name that are shown: two lines of a table's cell."""
@@ -106,10 +106,6 @@ class LeftOut:
     reasons: tuple[str, ...]
 
 
-class TooSlowError(KeyboardInterrupt):
-    """Time is over. It is no `Exception`, so that no world takes it for a failure of its own."""
-
-
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
     """End the block when it takes too long, also in the middle of an episode.
@@ -119,19 +115,11 @@ def at_most(seconds: float) -> Iterator[None]:
     """
     if not 1 <= seconds <= 365 * 24 * 3600:
         raise InvalidOptionError(f"seconds must be at least 1 and at most those of a year, got {seconds}")
-
-    def stop(signum: int, frame: object) -> None:
-        raise TooSlowError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        yield
+        with time_limit(seconds):
+            yield
     except TooSlowError:
         raise InvalidOptionError(f"checking it takes longer than {seconds:g} seconds") from None
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def find_results(folder: Path) -> list[Path]:

@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from textagent_gym.agents import identifying
+from textagent_gym.agents import differing
 from textagent_gym.agents.names import CHECKED_AGENTS, UNREADING_AGENTS
 from textagent_gym.errors import InvalidOptionError, MissingDataError
 from textagent_gym.evaluation import Result, compare, load_result
@@ -60,9 +59,10 @@ def accept(
             its agent's name may look like another one (see `entries.wrong_name`), or `rerun` does not prove it; the
             message says why.
     """
-    size = sum(path.lstat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
-    if size > LARGEST_SUBMISSION:
-        raise InvalidOptionError(f"it has {size} bytes; a submission has at most {LARGEST_SUBMISSION}")
+    # What is too large takes long to read.
+    refused = _too_large([*folder.iterdir()] if folder.is_dir() else [])
+    if refused:
+        raise InvalidOptionError(refused)
     sent = load_result(folder)
     refused = unacceptable(folder, sent)
     if refused:
@@ -73,9 +73,8 @@ def accept(
     results.mkdir(parents=True, exist_ok=True)
     _clear_stopped(results)
     try:
-        with TemporaryDirectory(
-            dir=results, prefix=_CHECKING
-        ) as checking:  # On the same disk, so that it can be moved.
+        # On the same disk, so that it can be moved.
+        with TemporaryDirectory(dir=results, prefix=_CHECKING) as checking:
             copy = Path(checking) / "result"
             copy.mkdir()
             for path in paths:
@@ -117,14 +116,20 @@ def unacceptable(folder: Path, result: Result) -> str:
         folder: folder of the result.
         result: what it holds.
     """
-    size = sum(path.lstat().st_size for path in _files_of(folder, result))
-    if size > LARGEST_SUBMISSION:
-        return f"it has {size} bytes; a submission has at most {LARGEST_SUBMISSION}"
+    refused = _too_large(_files_of(folder, result))
+    if refused:
+        return refused
     if all(episode.broken for episode in result.episodes):
         return "every episode broke: there is nothing to show"
     if result.agent in CHECKED_AGENTS and not result.exact and result.agent not in UNREADING_AGENTS:
         return f"nobody can check that {result.agent!r} acted where texts may differ from run to run"
     return wrong_name(result.agent)
+
+
+def _too_large(paths: Sequence[Path]) -> str:
+    """Why files are too large for a submission, in words; "" if they are not."""
+    size = sum(path.lstat().st_size for path in paths)
+    return f"it has {size} bytes; a submission has at most {LARGEST_SUBMISSION}" if size > LARGEST_SUBMISSION else ""
 
 
 def _files_of(folder: Path, result: Result) -> list[Path]:
@@ -157,12 +162,16 @@ def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float) -> str:
         raise InvalidOptionError(f"{rerun}, in which the agent was run again, is no right result: {error}") from error
     if _files(folder) & _files(rerun):
         raise InvalidOptionError(f"{rerun} has files of {folder}: run the agent again yourself")
-    one, other = ({"suite": each.result.suite.name, "agent": each.result.agent} for each in (entry, again))
-    one, other = ({**facts, **_details(each)} for facts, each in ((one, entry), (other, again)))
-    for what in sorted({*one, *other}):
-        if one.get(what) != other.get(what):
-            there, asked = (f"{facts[what]!r:.100}" if what in facts else "not told" for facts in (other, one))
-            raise InvalidOptionError(shown(f"the {what} of {rerun} is {there}, and {asked} in what was sent"))
+    details = entry.result.details, again.result.details
+    for what, asked, there in (
+        ("suite", entry.result.suite.name, again.result.suite.name),
+        ("agent", entry.result.agent, again.result.agent),
+        *((f"agent's {name!r:.50}", *(each.get(name, "not told") for each in details)) for name in differing(details)),
+    ):
+        if asked != there:
+            raise InvalidOptionError(
+                shown(f"the {what} of {rerun} is {there!r:.100}, and {asked!r:.100} in what was sent")
+            )
     sent, ours = ({name: each.episodes for name, each in one.result.evaluations.items()} for one in (entry, again))
     # The sender says what broke, and might say so of what was lost.
     both = compare({name: [replace(each, broken="") for each in episodes] for name, episodes in sent.items()}, ours)
@@ -173,11 +182,6 @@ def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float) -> str:
     if not both.difference.low <= 0 <= both.difference.high:
         raise InvalidOptionError(f"{proof}: it is another success")
     return f"{RERUN}: {proof}; summary {again.digest}"
-
-
-def _details(entry: Entry) -> dict[str, Any]:
-    """The facts about an entry's agent that say who it is, by names for a message."""
-    return {f"agent's {name!r:.50}": value for name, value in identifying(entry.result.details).items()}
 
 
 def _files(folder: Path) -> set[tuple[int, int]]:
