@@ -130,7 +130,8 @@ def test_the_interval_of_a_difference_covers_the_truth_about_as_often_as_it_says
 
 def test_the_interval_of_equal_differences_does_not_collapse() -> None:
     none, all_better = difference_interval([0.0] * 10), difference_interval([1.0] * 10)
-    assert none.low < -0.3 < 0.3 < none.high
+    assert none.low == -none.high
+    assert none.high == wilson_interval(0, 10).high  # The share of tasks that differ, of which there was none in ten.
     assert all_better.low < 0.5
     assert all_better.high == 1.0
     assert math.isfinite(difference_interval([1.0]).low)
@@ -185,10 +186,10 @@ def test_compare_says_how_many_episodes_broke(tmp_path: Path) -> None:
     assert "episodes of the first" not in done.stdout
 
 
-def measured(length: int, turns: int, success: bool, tokens: int | None = None) -> EpisodeRecord:
+def measured(length: int, turns: int, success: bool, tokens: int | None = None, exact: bool = False) -> EpisodeRecord:
     return EpisodeRecord(
         f"t{length}-{turns}-{success}", 0, ("a",) * turns, (0.0,) * turns, success, success, not success,
-        complexity={"solution_length": length}, tokens=tokens, invalid_actions=turns // 2,
+        complexity={"solution_length": length, "exact": exact}, tokens=tokens, invalid_actions=turns // 2,
     )  # fmt: skip
 
 
@@ -202,6 +203,15 @@ def test_efficiency_is_of_solved_episodes_and_tokens_of_all() -> None:
     assert summary.invalid_share.mean == 0.5
     assert summarize([measured(4, 40, False)]).efficiency is None
     assert summarize([measured(4, 4, True, 10), measured(4, 8, True)]).tokens_per_episode is None
+
+
+@pytest.mark.parametrize(("exact", "least"), [(True, 1.0), (False, 0.0)])
+def test_no_bound_lies_where_no_mean_can(exact: bool, least: float) -> None:
+    lengths = ((4, 4, 1), (4, 24, 900))  # Student's interval of two such numbers reaches below zero.
+    summary = summarize([measured(length, turns, True, tokens, exact) for length, turns, tokens in lengths])
+    assert summary.efficiency is not None
+    assert summary.tokens_per_episode is not None
+    assert (summary.efficiency.low, summary.turns.low, summary.tokens_per_episode.low) == (least, 0.0, 0.0)
 
 
 def test_success_along_an_axis_is_that_of_bins_that_hold_equal_values_together() -> None:

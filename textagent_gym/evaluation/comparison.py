@@ -11,7 +11,7 @@ import numpy as np
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.records import EpisodeRecord
-from textagent_gym.evaluation.statistics import CONFIDENCE, Interval, cluster_interval, share_interval
+from textagent_gym.evaluation.statistics import CONFIDENCE, Interval, cluster_interval, share_interval, wilson_interval
 
 _RESAMPLES = 10_000  # Of the tasks: the bounds then vary by about a hundredth of the interval's length.
 _AT_ONCE = 2**18  # Values drawn at once: 2 MiB.
@@ -109,11 +109,18 @@ def sign_test(better: int, worse: int) -> float:
 def difference_interval(differences: Sequence[float], seed: int = 0) -> Interval:
     """95% interval of a mean of differences from -1 to 1: the percentiles of means of resampled tasks.
 
-    Where all differences are equal, there is no spread to resample; the interval is then Wilson's, of as many trials,
-    stretched from 0..1 to -1..1.
+    Where all differences are equal, there is no spread to resample. If they are 0, the mean is no farther from 0 than
+    the share of tasks that differ, for which Wilson's interval of as many trials gives the bound; else the interval is
+    Wilson's, stretched from 0..1 to -1..1.
+
+    >>> str(difference_interval([0.0] * 20)), str(difference_interval([1.0] * 20))
+    ('0.000 [-0.161, 0.161]', '1.000 [0.678, 1.000]')
     """
     values = np.asarray(differences, dtype=float)
     mean = float(values.mean())
+    if not values.any():
+        most = wilson_interval(0, len(values)).high
+        return Interval(0.0, -most, most)
     if np.ptp(values) == 0.0:
         share = share_interval([(value + 1) / 2 for value in differences])
         return Interval(mean, 2 * share.low - 1, 2 * share.high - 1)

@@ -112,19 +112,28 @@ def _wilson(share: float, trials: float) -> Interval:
     return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
 
 
-def mean_interval(values: Sequence[float]) -> Interval:
+def mean_interval(values: Sequence[float], least: float = -inf) -> Interval:
     """95% interval of a mean of independent values, by bootstrap (see `bootstrap.mean_bounds`).
 
     It is Student's for fewer than five values, and the normal approximation for a thousand or more. It is unbounded for
     values without a spread to go by: a single one, or equal ones.
+
+    Args:
+        values: the values.
+        least: what no such value can be less than, and so neither their mean.
+
+    >>> str(mean_interval([1.0, 3.0])), str(mean_interval([1.0, 3.0], least=1.0))
+    ('2.000 [-10.706, 14.706]', '2.000 [1.000, 14.706]')
     """
     mean = fmean(values)
     if min(values) == max(values):
         return Interval(mean, -inf, inf)
     if FEWEST <= len(values) <= MOST:
-        return Interval(mean, *mean_bounds(values, CONFIDENCE))
-    half = _STUDENT.get(len(values), _Z) * stdev(values) / sqrt(len(values))
-    return Interval(mean, mean - half, mean + half)
+        low, high = mean_bounds(values, CONFIDENCE)
+    else:
+        half = _STUDENT.get(len(values), _Z) * stdev(values) / sqrt(len(values))
+        low, high = mean - half, mean + half
+    return Interval(mean, max(least, low), high)
 
 
 def share_interval(values: Sequence[float]) -> Interval:
@@ -249,13 +258,14 @@ def summarize(episodes: Sequence[EpisodeRecord], *, unit_returns: bool = False) 
     clusters = list(_by_task(episodes).values())
     returns = [fmean(episode.total_reward for episode in cluster) for cluster in clusters]
     scores = [[episode.score for episode in cluster if episode.score is not None] for cluster in clusters]
+    efficiencies = [[_efficiency(episode) for episode in cluster] for cluster in clusters]
     actions = sum(episode.turns for episode in episodes)
     return Summary(
         episodes=len(episodes),
         tasks=len(clusters),
         success=_success(clusters),
         total_reward=(share_interval if unit_returns else mean_interval)(returns),
-        turns=mean_interval([fmean(episode.turns for episode in cluster) for cluster in clusters]),
+        turns=mean_interval([fmean(episode.turns for episode in cluster) for cluster in clusters], least=0.0),
         invalid=sum(episode.invalid_actions for episode in episodes) / max(1, actions),
         score=share_interval([fmean(cluster) for cluster in scores]) if all(scores) else None,
         broken=broken,
@@ -263,8 +273,10 @@ def summarize(episodes: Sequence[EpisodeRecord], *, unit_returns: bool = False) 
         invalid_share=share_interval(
             [fmean(episode.invalid_actions / max(1, episode.turns) for episode in cluster) for cluster in clusters]
         ),
-        efficiency=_mean_of([[_efficiency(episode) for episode in cluster] for cluster in clusters]),
-        tokens_per_episode=_mean_of([[episode.tokens for episode in cluster] for cluster in clusters], needs_all=True),
+        efficiency=_mean_of(efficiencies, least=1.0 if _proven_shortest(episodes) else 0.0),
+        tokens_per_episode=_mean_of(
+            [[episode.tokens for episode in cluster] for cluster in clusters], least=0.0, needs_all=True
+        ),
     )
 
 
@@ -293,13 +305,18 @@ def _efficiency(episode: EpisodeRecord) -> float | None:
     return episode.turns / length if episode.success and length else None
 
 
-def _mean_of(clusters: Sequence[Sequence[float | None]], *, needs_all: bool = False) -> Interval | None:
+def _proven_shortest(episodes: Sequence[EpisodeRecord]) -> bool:
+    """Whether no solved episode can have had fewer actions than its shortest solution known."""
+    return all((episode.complexity or {}).get("exact") for episode in episodes if _efficiency(episode) is not None)
+
+
+def _mean_of(clusters: Sequence[Sequence[float | None]], *, least: float, needs_all: bool = False) -> Interval | None:
     """Interval of the mean over clusters of what is known in them; `None` where nothing is, or not all."""
     known = [[value for value in cluster if value is not None] for cluster in clusters]
     if needs_all and any(len(some) < len(cluster) for some, cluster in zip(known, clusters, strict=True)):
         return None
     means = [fmean(some) for some in known if some]
-    return mean_interval(means) if means else None
+    return mean_interval(means, least) if means else None
 
 
 def success_by_axis(
