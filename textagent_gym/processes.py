@@ -22,7 +22,20 @@ _ORPHAN_CHECK_SECONDS = 1.0  # Between two looks at whether the caller of a work
 def worker_processes(count: int) -> ProcessPoolExecutor:
     """A pool of worker processes, spawned and not forked, for the caller may hold threads and locks."""
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(count, mp_context=context, initializer=_follow, initargs=(os.getpid(),))
+    return _Pool(count, mp_context=context, initializer=_follow, initargs=(os.getpid(),))
+
+
+class _Pool(ProcessPoolExecutor):
+    """Starts its processes where something is submitted: deaf to Ctrl-C, until they ignore it."""
+
+    def submit(self, *call: Any, **kwargs: Any) -> Future[Any]:
+        if not hasattr(signal, "pthread_sigmask"):
+            return super().submit(*call, **kwargs)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return super().submit(*call, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -41,6 +54,8 @@ def kill_on_error(pool: ProcessPoolExecutor) -> Iterator[None]:
 def _follow(caller: int) -> None:
     """In a worker: leave Ctrl-C to the caller, and end when the caller ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def watch() -> None:
         while os.getppid() == caller:
