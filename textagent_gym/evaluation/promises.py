@@ -85,7 +85,7 @@ def doing_nothing_earns_nothing(subject: Subject) -> str:
     with closing(subject.make(**densities)) as env:
         for index in range(subject.tasks):
             episode = _played(subject, env, _Null(), index)
-            _expect(episode.success, False, f"empty actions solve task {index}")
+            _expect(episode.success, False, f"empty actions do not solve task {index}")
             best = max((turn.reward for turn in episode.turns), default=0.0)
             _expect(best <= 0.0, True, f"empty actions earn nothing in task {index} (one earned {best})")
     return f"{subject.tasks} tasks"
@@ -96,7 +96,7 @@ def random_text_wins_nothing(subject: Subject) -> str:
     with closing(subject.make()) as env:
         for index in range(subject.tasks):
             episode = _played(subject, env, RandomAgent(env), index)
-            _expect(episode.success, False, f"random text solves task {index}")
+            _expect(episode.success, False, f"random text does not solve task {index}")
     return f"{subject.tasks} tasks"
 
 
@@ -176,7 +176,9 @@ def no_observation_contains_the_solution(subject: Subject) -> str:
             for passage in passages_in(subject, env, index):
                 if isinstance(passage.text, str) and (leaked := leak(passage.text, passage.plan)):
                     leaked = () if lists(passage.text, passage.commands) else leaked
-                    _expect(leaked, (), f"{passage.kind} of {passage.task} does not contain what the oracle does next")
+                    if leaked:
+                        what = f"what the oracle does next stands in {passage.kind} of {passage.task}"
+                        raise BrokenPromiseError(f"{what}: {leaked!r:.300}")
                 kinds.setdefault(passage.kind, []).append(passage)
     plans = frozenset(passage.plan[0] for each in kinds.values() for passage in each)
     for kind, each in kinds.items():
@@ -186,7 +188,8 @@ def no_observation_contains_the_solution(subject: Subject) -> str:
             if passage.after_action or len(passage.plan) < COMMANDS
         )
         hint = singled_out(moments)
-        _expect(hint, "", f"{kind} does not single out what the oracle does next")
+        if hint:
+            raise BrokenPromiseError(f"what the oracle does next is told by {kind}: {hint}")
     read = sum(map(len, kinds.values()))
     return f"{read} texts, none with {COMMANDS} commands of the shortest plan in a row; none singles out the next one"
 
@@ -355,8 +358,15 @@ class _Null:
 
 
 def _expect(value: object, expected: object, promise: str) -> None:
+    """Raise `BrokenPromiseError` unless a value is as expected.
+
+    Args:
+        value, expected: the values; what they are is not told of two truth values.
+        promise: what is so where they are equal, as a sentence.
+    """
     if value != expected:
-        raise BrokenPromiseError(f"{promise}: expected {expected!r:.300}, got {value!r:.300}")
+        values = "" if isinstance(value, bool) else f" (expected {expected!r:.300}, got {value!r:.300})"
+        raise BrokenPromiseError(f"it is not so that {promise}{values}")
 
 
 def _played(subject: Subject, env: gymnasium.Env[str, str], agent: Agent, index: int) -> Episode:
