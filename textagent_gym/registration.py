@@ -345,6 +345,11 @@ def full_id(env: str) -> str:
     for candidate in (name, f"{NAMESPACE}/{name}", f"{name}-v0", f"{NAMESPACE}/{name}-v0"):
         if candidate in registry:
             return candidate
+    if colon:
+        raise InvalidOptionError(
+            f"environment {name!r} does not exist after the import of {module!r}, which should register it: call "
+            "gymnasium.register where the module is imported"
+        )
     # Gymnasium's own are not of text.
     others = [known for known in registry if "/" in known and "gymnasium." not in str(registry[known].entry_point)]
     close = difflib.get_close_matches(name, others, n=3, cutoff=0.3)

@@ -377,10 +377,11 @@ def test_what_decides_what_an_agent_does_must_stay(
     settings = {**PRICES, "episode_cost": 1.0}  # By which prices end episodes.
     play_again = agents(server, "good", **{**settings, **changed})
     evaluate_suite(SUITE, agents(server, "good", **settings), tmp_path / "r")
-    with pytest.raises(InvalidOptionError, match=r"another result \(different: details\)"):
+    (name,) = changed
+    with pytest.raises(InvalidOptionError, match=rf"another result \(different: details.{name}\)"):
         evaluate_suite(SUITE, play_again, tmp_path / "r")
     evaluate(LIGHTS, agents(server, "good", **settings), tasks=1, path=tmp_path / "r.jsonl")
-    with pytest.raises(InvalidOptionError, match=r"another evaluation \(different: details"):
+    with pytest.raises(InvalidOptionError, match=rf"another evaluation \(different: details.{name}\)"):
         evaluate(LIGHTS, play_again, tasks=1, path=tmp_path / "r.jsonl")
 
 

@@ -242,7 +242,7 @@ def test_an_episode_that_the_agent_stopped_verifies(tmp_path: Path) -> None:
 
     result = evaluate(LIGHTS, Tired, tasks=2, path=tmp_path / "r.jsonl")
     assert [(r.turns, r.stopped, r.terminated, r.truncated) for r in result.episodes] == [
-        (2, "context", False, False)
+        (2, "gave up", False, False)
     ] * 2
     assert replay(load(tmp_path / "r.jsonl")) == []
     assert summarize(result.episodes).stopped == 2

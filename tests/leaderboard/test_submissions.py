@@ -118,7 +118,7 @@ def test_what_is_refused_says_so_before_it_is_played_and_blames_what_is_wrong(
 def test_verify_says_what_no_leaderboard_takes(sent: Path, tmp_path: Path) -> None:
     done = call("verify", str(renamed(sent, tmp_path / "copy", "<b>")))
     assert done.returncode == 0
-    assert "No leaderboard takes it: the agent's name must be 1 to 80 of" in done.stdout
+    assert "`textagent-gym leaderboard accept` refuses it: the agent's name must be 1 to 80 of" in done.stdout
     assert "No leaderboard" not in call("verify", str(sent)).stdout
 
 
@@ -270,7 +270,7 @@ def test_an_agent_that_was_run_again_with_the_same_success_has_proven_it(tmp_pat
     assert entry.trust == ("replayed", "re-run")
     proof = (
         "re-run: success 1.000 [0.646, 1.000] as sent and 1.000 [0.646, 1.000] when run again, on 7 tasks; "
-        f"difference 0.000 [-0.595, 0.595]; summary {hashlib.sha256((second / SUMMARY).read_bytes()).hexdigest()}"
+        f"difference 0.000 [-0.354, 0.354]; summary {hashlib.sha256((second / SUMMARY).read_bytes()).hexdigest()}"
     )
     ledger = json.loads((tmp_path / "results" / "trust.json").read_text())
     assert ledger == {entry.digest: ["replayed", proof]}

@@ -18,9 +18,10 @@ class Agent(Protocol):
     """Plays one environment, an episode at a time.
 
     An agent may have further attributes: `details` (facts about it that are recorded, as JSON values), `stop_reason`
-    (why its last `act` returned `None`, in a word), `tokens` (number of tokens that it has written in this episode),
-    `cost` (money that this episode has cost), `sampled` (`ids` and `log_probs` of the tokens of its last action) and
-    `remarks` (what its model wrote beside that action: `reasoning`, and `text` beside the call of a function).
+    (why its last `act` returned `None`, in a word; "gave up" if it does not say), `tokens` (number of tokens that it
+    has written in this episode), `cost` (money that this episode has cost), `sampled` (`ids` and `log_probs` of the
+    tokens of its last action) and `remarks` (what its model wrote beside that action: `reasoning`, and `text` beside
+    the call of a function).
     """
 
     name: str

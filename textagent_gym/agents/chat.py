@@ -79,7 +79,7 @@ class ChatSettings:
         if self.format is not None and self.format not in FORMATS:
             raise InvalidOptionError(f"format must be one of {', '.join(FORMATS)}, got {self.format!r}")
         if self.format is not None and self.tools:
-            raise InvalidOptionError("tools=True calls functions natively: leave out format")
+            raise InvalidOptionError("with tools, functions are called natively: leave out format")
         for name, low in (("retries", 0), ("max_tokens", 1), ("episode_turns", 1), ("episode_tokens", 1)):
             value = getattr(self, name)
             if value is not None and value < low:

@@ -57,7 +57,11 @@ class Draw:
         from textagent_gym.evaluation import draw
 
         challenge = draw(self.commitment, self.out, self.ledger, self.submitter)
-        print(f"Drew seed {challenge.seed} in {self.out}. Play it with: textagent-gym eval --challenge {self.out}")
+        committed = challenge.commitment
+        sampling = f"--temperature {committed.temperature} --max-tokens {committed.max_action_tokens}"
+        hints = " --hints" if committed.hints else ""
+        print(f"Drew seed {challenge.seed} in {self.out}. Whoever has committed plays it with:")
+        print(f"textagent-gym eval --challenge {self.out} --agent model:FOLDER {sampling}{hints} --out results/NAME")
         return 0
 
 

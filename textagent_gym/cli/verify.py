@@ -88,7 +88,7 @@ class Verify:
             _say(f"Proven: {', '.join(verification.trust)}.", "green")
             refused = unacceptable(self.result, result)
             if refused:
-                _say(f"No leaderboard takes it: {refused}.", "yellow")
+                _say(f"`textagent-gym leaderboard accept` refuses it: {refused}.", "yellow")
         return status
 
     def _check_file(self) -> int:

@@ -182,7 +182,7 @@ def play(
             break
         if action is None:
             reason = getattr(agent, "stop_reason", "")
-            stopped = reason if reason and isinstance(reason, str) else "context"
+            stopped = reason if reason and isinstance(reason, str) else "gave up"
             break
         if not isinstance(action, str):
             raise InvalidOptionError(

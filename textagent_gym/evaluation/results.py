@@ -22,7 +22,7 @@ from typing import Any, cast
 
 import gymnasium
 
-from textagent_gym.agents import AGENTS, identifying
+from textagent_gym.agents import AGENTS, differing, identifying
 from textagent_gym.agents.names import CHECKED_AGENTS
 from textagent_gym.errors import InvalidOptionError, MissingDataError
 from textagent_gym.evaluation.episode import base_of
@@ -241,7 +241,7 @@ def _kept(folder: Path, identity: dict[str, Any], suite: Suite) -> dict[str, Any
         there = json.loads((folder / IDENTITY).read_text(encoding="utf-8"))
         agent, other = identifying(identity["details"]), identifying(there["details"])
         named = {name for name, value in identity.items() if name != "details" and there.get(name) != value}
-        different = ", ".join(sorted(named | ({"details"} if agent != other else set())))
+        different = ", ".join([*sorted(named), *(f"details.{name}" for name in differing([agent, other]))])
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise InvalidOptionError(f"{folder} holds something else than a result; choose another folder") from error
     if different and (there.get("suite") != suite.name or any(has_begun(records_of(folder, p)) for p in suite.parts)):

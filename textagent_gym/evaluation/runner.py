@@ -299,7 +299,9 @@ def _check_same(path: Path, head: str, empty: Evaluation) -> None:
         )
         if json.dumps(there, sort_keys=True) == json.dumps(here, sort_keys=True):
             return
-        names = ", ".join(sorted(name for name in here if there.get(name) != here[name]))
+        others = sorted(name for name in here if name != "details" and there.get(name) != here[name])
+        details = differing([there["details"], here["details"]])
+        names = ", ".join([*others, *(f"details.{name}" for name in details)])
     except (ValueError, AttributeError, KeyError, TypeError):
         names = "header"
     raise InvalidOptionError(f"{path} holds another evaluation (different: {names}); delete it or choose another file")

@@ -221,7 +221,7 @@ def wrong_name(name: str) -> str:
         return ""
     return (
         f"the agent's name must be 1 to {LONGEST_NAME} of: ASCII letters, digits, spaces, . _ : / @ + ( ) -, and begin "
-        f"with a letter or a digit, got {shown_name(name)!r}"
+        f"with a letter or a digit, got '{shown_name(name)}'"
     )
 
 
