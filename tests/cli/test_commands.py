@@ -149,6 +149,7 @@ def test_a_complete_result_says_that_nothing_was_played(tmp_path: Path, asked: t
         (("eval", LIGHTS, "--agent", "builtins:id"), "has no methods reset(seed) and act(observation, info)"),
         (("eval", LIGHTS, "--agent", "math:pi"), "'math:pi' is not a function or class"),
         (("eval", LIGHTS, "--agent", "..os:system"), "cannot be imported"),
+        (("certify", "json:mine/Mine-v0"), "call gymnasium.register where the module is imported"),
         (("eval", LIGHTS, "--agent", "agents_of_mine:Agent"), "PYTHONPATH=. for this one"),
         (("eval", LIGHTS, "--agent", f"{__name__}:SeedlessAgent"), "has no methods reset(seed)"),
         (("eval", LIGHTS, "--agent", f"{__name__}:NumberAgent"), "the agent 'numbers' answers 5: an action is a text"),

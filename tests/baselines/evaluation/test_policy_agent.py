@@ -329,9 +329,8 @@ def test_the_command_line_plays_a_policy_and_answers_a_challenge(tiny: Path, tmp
     assert refused.returncode == 2
     assert "give its folder as --agent model:FOLDER" in " ".join(refused.stderr.split())
     challenge = ("--challenge", str(tmp_path / "challenge.json"))
-    played = run(
-        "eval", *challenge, "--agent", f"model:{tiny}", "--max-tokens", "4", "--workers", "8", "--out", str(out)
-    )
+    _, *command = drawn.stdout.splitlines()[-1].replace("FOLDER", str(tiny)).replace("results/NAME", str(out)).split()
+    played = run(*command, "--workers", "8")
     assert played.returncode == 0, played.stderr
     verified = run("verify", str(out), *challenge, "--model", str(tiny))
     assert verified.returncode == 0, verified.stdout + verified.stderr
