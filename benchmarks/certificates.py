@@ -2,8 +2,7 @@
 
 An hour of one core, most of it for ScienceWorld's Java, and half an hour for the plans of `LARGE` levels. `--ids` names
 some of the ids, and `--missing` leaves out those on the page; what it says of others stays. `--out` names another file.
-The slow tests certify ids anew, some with fewer random strings, and compare them with the page: all but the large ones,
-and of these one a day.
+The slow tests certify ids anew, some with fewer random strings, and compare them with the page (`certified_on`).
 """
 
 from __future__ import annotations
@@ -61,16 +60,20 @@ LARGE = (
     "textagent/BabyAI-SynthSeq-v0",
 )
 """Ids whose plans take minutes of each certification: CI has no time for all of them in one run."""
+SORTS = tuple(each.id for each in REGISTRATIONS if each.id.startswith("textagent/ScienceWorld-") and each.kwargs)
+"""Ids of one sort of ScienceWorld's tasks each, in one and the same simulator, which takes a minute of each of them."""
+_DAYS_OF_SORTS = 5  # In which CI certifies all `SORTS`.
 KNOWN = tuple(registration.id for registration in REGISTRATIONS)
 OUT = Path(__file__).parents[1] / "docs" / "certificates.md"
 _FEWER_IN_WORDS = ", ".join(f"{strings:,} for `{beginning}`" for beginning, strings in FEWER.items())
 _HEAD = f"""# Certificates
 
 Whether registered worlds keep what every world promises, as `textagent-gym certify ID` checks it. This page is made by
-`make certificates`. CI certifies the ids in the table anew, and fails where the page says otherwise: every time all but
-{len(LARGE)} large ones, and of these one, another each day: {", ".join(f"`{id}`" for id in LARGE)}.
-Where they take longest, it plays fewer random strings, by the beginning of the id: {_FEWER_IN_WORDS}.
-On a machine too slow for that, CI leaves out those that would begin too late, and says which.
+`make certificates`. CI certifies the ids in the table anew, and fails where the page says otherwise, or where its time
+does not suffice: all but {len(LARGE)} large ones and the {len(SORTS)} sorts of ScienceWorld's tasks, of which it
+certifies others each day, one of the large ones ({", ".join(f"`{id}`" for id in LARGE)}) and a
+fifth of the sorts. Where they take longest, it plays fewer random strings, by the beginning of the id:
+{_FEWER_IN_WORDS}.
 
 What is not found: a world that tells the next command in other words than its own, in less than a tenth of its turns,
 or in a text that stays the same; see [what counts](adding-a-world.md#what-counts-as-telling-the-solution). And one that
@@ -104,6 +107,17 @@ def tasks_of(id: str) -> int:
 def strings_in_ci(id: str) -> int:
     """Random strings with which CI certifies an id."""
     return next((strings for beginning, strings in FEWER.items() if id.startswith(beginning)), STRINGS)
+
+
+def certified_on(day: int) -> list[str]:
+    """Ids that CI certifies on a day, the one that takes longest first.
+
+    Args:
+        day: number of the day.
+    """
+    large = LARGE[day % len(LARGE)]
+    others = {*LARGE, *NEEDS, *(id for number, id in enumerate(SORTS) if (number - day) % _DAYS_OF_SORTS)}
+    return [large, *(id for id in KNOWN if id not in others)]
 
 
 def row_of(id: str, strings: int = STRINGS, **kwargs: Any) -> Row:
