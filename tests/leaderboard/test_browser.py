@@ -89,6 +89,28 @@ def test_a_click_on_a_column_sorts_by_its_numbers(page: Any, site: Path) -> None
             assert values == [value for value in values if value] + [value for value in values if not value]
 
 
+def test_a_click_on_a_column_sorts_by_its_words_from_the_first_letter(page: Any, site: Path) -> None:
+    page.goto(address(site, "index.html"))
+    names = sorted(agents(page))
+    for expected in (names, names[::-1]):
+        page.get_by_role("button", name="agent", exact=True).click()
+        assert agents(page) == expected
+
+
+def test_filters_are_in_the_address(page: Any, site: Path) -> None:
+    page.goto(address(site, "index.html"))
+    page.get_by_label("agent").fill("racl")
+    playwright.expect(page).to_have_url(re.compile("#agent=racl$"))
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    assert agents(page) == ["oracle"]
+    page.evaluate("location.hash = 'agent=e'")
+    playwright.expect(page.get_by_role("status")).to_have_text("3 of 3 results")
+    page.evaluate("location.hash = 'agent=nobody&who=knows'")
+    playwright.expect(page.get_by_role("status")).to_have_text("0 of 3 results")
+
+
 def test_filters_hide_rows_and_say_how_many_are_left(page: Any, site: Path) -> None:
     page.goto(address(site, "index.html"))
     assert len(agents(page)) == 3

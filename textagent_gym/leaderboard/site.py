@@ -186,7 +186,7 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
     for slug, of_agent in by_agent.items():
         pages.write("agent.html", f"agents/{slug}.html", "agent", **_agent_page(of_agent))
     for row in rows:
-        pages.write("result.html", f"results/{row.entry.slug}.html", "result", **_result_page(site, row.entry))
+        pages.write("result.html", f"results/{row.entry.slug}.html", "result", **_result_page(site, row))
         write_data(site, f"results/{row.entry.slug}", _outcomes(site, row))
     for of_suite in by_suite.values():
         compared = [row.entry for row in of_suite[:MOST_COMPARED]]
@@ -309,10 +309,11 @@ def _agent_page(rows: Sequence[Row]) -> dict[str, Any]:
         )
     entry = rows[0].entry
     learning = dict.fromkeys(row.entry.result.learning for row in rows if row.entry.result.learning is not None)
-    return {"agent": entry.agent, "details": _details(entry), "rows": rows, "worlds": worlds, "learning": [*learning]}
+    return {"agent": rows[0].name, "details": _details(entry), "rows": rows, "worlds": worlds, "learning": [*learning]}
 
 
-def _result_page(site: Path, entry: Entry) -> dict[str, Any]:
+def _result_page(site: Path, row: Row) -> dict[str, Any]:
+    entry = row.entry
     part_summaries, episodes = [], []
     for name, evaluation in entry.result.evaluations.items():
         whole = any(not episode.broken for episode in evaluation.episodes)
@@ -332,6 +333,7 @@ def _result_page(site: Path, entry: Entry) -> dict[str, Any]:
                 }
             )
     return {
+        "agent": row.name,
         "entry": entry,
         "details": _details(entry),
         "notes": [shown(note) for note in entry.remarks],
@@ -359,7 +361,7 @@ def _outcomes(site: Path, row: Row) -> dict[str, Any]:
     }
     return {
         "slug": entry.slug,
-        "agent": entry.agent,
+        "agent": row.name,
         "suite": entry.result.suite.name,
         "comparisons": entry.suite_slug,
         "success": _rounded(summary.success),

@@ -51,14 +51,16 @@ function order(one, other) {
 }
 
 function sortTable(table, header) {
-  const ascending = header.getAttribute("aria-sort") === "descending";
-  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-  header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row) => [cellValue(row, header.cellIndex), row]);
+  const numeric = rows.some(([value]) => typeof value === "number");
+  // At first the largest number, or the first name, is on top.
+  const now = header.getAttribute("aria-sort");
+  const ascending = now === null ? !numeric : now === "descending";
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
   rows.sort(([one], [other]) => (ascending ? order(one, other) : order(other, one)));
   // What has no number stands last, whichever way is up.
-  const numeric = rows.some(([value]) => typeof value === "number");
   if (numeric) rows.sort(([one], [other]) => (typeof one !== "number") - (typeof other !== "number"));
   body.append(...rows.map(([, row]) => row));
 }
@@ -77,6 +79,20 @@ function startFilters() {
     if (control.type === "search") return value.toLowerCase().includes(control.value.trim().toLowerCase());
     return control.value === "" || value.split("|").includes(control.value);
   };
+  const read = () => {
+    const asked = new URLSearchParams(location.hash.slice(1));
+    for (const control of controls) {
+      const value = asked.get(control.dataset.filter);
+      if (value === null && asked.size) control.value = ""; // Of an address without filters, a browser may remember some.
+      if (value !== null) control.value = value;
+    }
+    filter();
+  };
+  const choose = () => {
+    const chosen = controls.filter((control) => control.value).map((control) => [control.dataset.filter, control.value]);
+    history.replaceState(null, "", `#${new URLSearchParams(chosen)}`);
+    filter();
+  };
   const filter = () => {
     let shown = 0;
     for (const row of rows) {
@@ -85,8 +101,9 @@ function startFilters() {
     }
     $("shown").textContent = `${shown} of ${rows.length} results`;
   };
-  for (const control of controls) control.addEventListener("input", filter);
-  filter(); // A browser may remember what was chosen.
+  for (const control of controls) control.addEventListener("input", choose);
+  window.addEventListener("hashchange", read);
+  read();
 }
 
 // Two agents.
