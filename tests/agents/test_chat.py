@@ -189,6 +189,13 @@ def test_a_server_that_never_answers_breaks_episodes_and_loses_none(server: str)
     )
 
 
+def test_calls_that_are_made_again_are_told_once_a_minute(server: str, caplog: pytest.LogCaptureFixture) -> None:
+    play(server, "dead", tasks=2, retries=1)
+    (message,) = caplog.messages
+    assert "The server gives no answer, and is asked again: " in message
+    assert "out of order" in message
+
+
 def test_what_broke_is_played_again_with_more_patience(server: str, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     hasty = evaluate(LIGHTS, agents(server, "moody", retries=0), tasks=3, path=path)
@@ -449,6 +456,8 @@ def test_a_model_is_evaluated_from_the_command_line(server: str, tmp_path: Path)
     assert verified.returncode == 0, verified.stdout
     assert "that 'openai:m' acted" in verified.stdout
     assert "tokens, cost, and the versions" in verified.stdout
+    done = run("eval", LIGHTS, "--tasks", "1", *(each.replace("/good/", "/uncounted/") for each in arguments))
+    assert "The server does not count tokens, so cost is not known." in done.stdout
     refused = run("eval", LIGHTS, "--agent", "oracle", "--temperature", "1")
     assert refused.returncode == 2
     assert "asks no server" in refused.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import threading
 import time
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textagent_gym.errors import AgentError, AgentFailedError, InvalidOptionError, MissingDependencyError
+from textagent_gym.terminal import visible
 
 if TYPE_CHECKING:
     import tenacity
@@ -31,6 +33,8 @@ _TOO_LONG = (
     ("input token count", "exceeds the maximum number of tokens"),  # Gemini
 )
 """Words, in small letters, by which servers say that a conversation is longer than the model's context."""
+_LOG = logging.getLogger(__name__)
+_QUIET_SECONDS = 60.0  # Between two words on calls that fail: of a server that is down, all do.
 _LONGEST_PAUSE = 60.0  # Seconds between two calls: limits of rates are per minute.
 _LONGEST_REASON = 300  # Characters of a server's message that are kept.
 _MOST_TOKENS = 10**9  # Tokens of a call that a server may count: a thousand times the longest contexts.
@@ -146,12 +150,14 @@ class ChatClient:
         self._takes_completion_tokens = False
         self._closed = threading.Event()
         self._running: set[Future[bytes]] = set()
+        self._quiet_until = -math.inf
         self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, timeout=call_seconds, max_retries=0)
         self._retrying = tenacity.Retrying(
             wait=_pause,
             stop=tenacity.stop_after_attempt(retries + 1),
             retry=tenacity.retry_if_exception(lambda error: not self._closed.is_set() and _may_pass(error)),
             sleep=tenacity.sleep_using_event(self._closed),
+            before_sleep=self._tell,
             reraise=True,
         )
 
@@ -190,13 +196,24 @@ class ChatClient:
         except Exception as error:  # Whatever a server or its client does, the evaluation continues.
             if _is_too_long(error):
                 raise ContextError from error
-            reason = " ".join(f"{type(error).__name__}: {error}".split()).replace(self._key, "...")[:_LONGEST_REASON]
+            reason = self._worded(error)
             if _is_refused(error) and self._refuses({**asked, "messages": _GREETING}):
                 raise AgentFailedError(
-                    f"the server cannot be reached, or refuses every call; look at its address, the key and the model "
-                    f"({reason})"
+                    "the server cannot be reached, or refuses every call; look at its address, the key, the model and "
+                    f"the options ({reason})"
                 ) from error
             raise AgentError(f"the server gives no answer: {reason}") from error
+
+    def _tell(self, state: tenacity.RetryCallState) -> None:
+        """Say that a call has failed and is made again, now and then."""
+        error, now = state.outcome.exception() if state.outcome is not None else None, time.monotonic()
+        if error is not None and now >= self._quiet_until:
+            self._quiet_until = now + _QUIET_SECONDS
+            _LOG.warning("The server gives no answer, and is asked again: %s", visible(self._worded(error)))
+
+    def _worded(self, error: BaseException) -> str:
+        """What has failed, in a line without the key."""
+        return " ".join(f"{type(error).__name__}: {error}".split()).replace(self._key, "...")[:_LONGEST_REASON]
 
     def _ask(self, asked: dict[str, Any], until: float = math.inf) -> ChatAnswer:
         """Call once; twice where the server calls a limit of tokens by its newer name.

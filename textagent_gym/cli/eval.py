@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -173,7 +173,7 @@ class Eval(ChosenTasks):
         if _times(files) == complete:
             console.print(_NOTHING_PLAYED)
         console.print(suite_table(result))
-        status = _print_broken(console, result.episodes)
+        status = _print_broken(console, result.episodes, result.details)
         console.print(f"Result: {self.out}   Check it with: textagent-gym verify {self.out}", soft_wrap=True)
         return status
 
@@ -212,7 +212,7 @@ class Eval(ChosenTasks):
         if files and _times(files) == complete:
             console.print(_NOTHING_PLAYED)
         console.print(evaluation_table(result))
-        status = _print_broken(console, result.episodes)
+        status = _print_broken(console, result.episodes, result.details)
         if self.out is not None:
             trust = "" if world_of(full_id(self.env)) else " --trust"  # Else it is not imported.
             check = f"textagent-gym verify {self.out}{trust}"
@@ -253,8 +253,16 @@ def _times(files: Sequence[Path]) -> list[int]:
     return [file.stat().st_mtime_ns for file in files if file.exists()]
 
 
-def _print_broken(console: Console, episodes: Sequence[EpisodeRecord]) -> int:
-    """Say which episodes are left out; returns the exit status, 1 if all of them are."""
+def _print_broken(console: Console, episodes: Sequence[EpisodeRecord], details: Mapping[str, Any]) -> int:
+    """Say which episodes are left out, and where cost is not known; returns the exit status, 1 if all are left out.
+
+    Args:
+        console: where to print.
+        episodes: episodes of the result.
+        details: facts about the agent.
+    """
+    if details.get("price_output") is not None and any(each.cost is None for each in episodes if not each.broken):
+        console.print("The server does not count tokens, so cost is not known.", style="yellow")
     broken = [episode for episode in episodes if episode.broken]
     if broken:
         console.print(

@@ -62,7 +62,8 @@ def spec_from_file(
         return asked, []
     if asked.id not in registry:
         raise InvalidOptionError(
-            f"environment {asked.id!r} is not registered here: install its package, and import nothing for a file"
+            f"environment {asked.id!r} is not registered here: install its package. A file of your own may import it: "
+            "--trust, or trust=True"
         )
     registered = registry[asked.id]
     if asked.entry_point != registered.entry_point:
