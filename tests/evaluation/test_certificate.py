@@ -9,7 +9,7 @@ import gymnasium
 import pytest
 
 from tests.cli.program import run
-from tests.evaluation import worlds
+from tests.evaluation import spelling, worlds
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.certificate import BROKEN, KEPT, NOT_APPLICABLE, Certificate, certify
 from textagent_gym.evaluation.leaks import leak
@@ -183,15 +183,15 @@ def test_what_a_world_does_not_declare_is_not_applicable() -> None:
 
 
 def test_the_length_that_was_measured_is_that_of_the_oracle(monkeypatch: pytest.MonkeyPatch) -> None:
-    measure = worlds.Words._measure
+    measure = spelling.Words._measure
 
-    def too_short(self: worlds.Words, world: str) -> object:
+    def too_short(self: spelling.Words, world: str) -> object:
         from dataclasses import replace
 
         complexity, *rest = measure(self, world)
         return replace(complexity, solution_length=4), *rest
 
-    monkeypatch.setattr(worlds.Words, "_measure", too_short)
+    monkeypatch.setattr(spelling.Words, "_measure", too_short)
     (finding,) = check("SpellingEnv", the_oracle_solves_every_task).findings
     assert "4 actions, as measured, solve" in finding.what
 
@@ -219,7 +219,7 @@ def test_a_world_whose_code_raises_where_it_is_made_is_named(monkeypatch: pytest
     def fails(*arguments: object, **options: object) -> None:
         raise KeyError("data")
 
-    monkeypatch.setattr(worlds.SpellingEnv, "__init__", fails)
+    monkeypatch.setattr(spelling.SpellingEnv, "__init__", fails)
     with pytest.raises(BrokenPromiseError, match=r"SpellingEnv-v0 cannot be made: KeyError: 'data' \(.*line"):
         check("SpellingEnv")
 

@@ -257,7 +257,7 @@ def _print_broken(console: Console, episodes: Sequence[EpisodeRecord], details: 
     """Say which episodes are left out, and where cost is not known; returns the exit status, 1 if all are left out.
 
     Args:
-        console: where to print.
+        console: terminal that is printed to.
         episodes: episodes of the result.
         details: facts about the agent.
     """
