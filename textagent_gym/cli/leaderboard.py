@@ -25,8 +25,8 @@ class Build:
     """Check every result below a folder by replay, and write a site of static pages that shows those which are right.
 
     Open its index.html in a browser, or put the folder on any web server: it needs nothing from a network. Results that
-    are not right, or whose data are not on this machine, are left out; the page "About" says which, and why, and the exit
-    status is 1.
+    are not right, or whose data are not on this machine, are left out, and the exit status is then 1; the page "About"
+    says which, and why.
     """
 
     results: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RESULTS")]
