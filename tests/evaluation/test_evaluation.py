@@ -371,6 +371,8 @@ def test_a_complete_file_is_not_made_again_and_not_overwritten(tmp_path: Path) -
         (3, lambda text: re.sub(r'"seed": \d+', '"seed": true', text), "line 3 holds True as 'seed'"),
         (3, lambda text: text.replace('"actions": [', '"actions": [1, '), "an action that is not a text"),
         (3, lambda text: text.replace('"rewards": [', '"rewards": [1, '), "a reward that is not a number"),
+        (3, lambda text: text.replace('"rewards": [', '"rewards": [-1.7e308, '), "a reward or a score beyond"),
+        (3, lambda text: text.replace('"score": null', '"score": 1e300'), "a reward or a score beyond"),
         (3, lambda text: re.sub('"seconds": [0-9.e-]+', '"seconds": -1.0', text), "line 3 holds -1.0 seconds"),
         (3, lambda text: re.sub('"seconds": [0-9.e-]+', '"seconds": NaN', text), "line 3 holds the number nan"),
         (3, lambda text: text.replace('"tokens": null', '"tokens": -5'), "line 3 holds -5 tokens"),

@@ -137,6 +137,25 @@ def test_the_interval_of_equal_differences_does_not_collapse() -> None:
     assert math.isfinite(difference_interval([1.0]).low)
 
 
+def test_values_that_differ_by_rounding_have_no_spread() -> None:
+    rounded = [3 / 5 - 2 / 5, 1 / 5 - 0, 1.0 - 0.8]
+    assert len(set(rounded)) > 1
+    fifth = difference_interval([0.2] * 3)
+    assert (difference_interval(rounded).low, difference_interval(rounded).high) == pytest.approx(
+        (fifth.low, fifth.high)
+    )
+    assert difference_interval([1e-17, 0.0, -1e-17]) == difference_interval([0.0] * 3)
+    shares = share_interval([0.1 + 0.2] * 5 + [0.3] * 5)
+    assert (shares.low, shares.high) == pytest.approx((0.108, 0.603), abs=1e-3)
+
+
+def test_every_proportion_lies_in_its_interval() -> None:
+    for trials in range(1, 400):
+        for successes in {0, 1, trials}:
+            interval = wilson_interval(successes, trials)
+            assert 0.0 <= interval.low <= interval.mean <= interval.high <= 1.0
+
+
 def test_a_comparison_pairs_tasks_and_leaves_out_what_broke() -> None:
     first = {"p": records(True, False, False, True), "q": records(False)}
     second = {"p": [*records(True, True, True), record("t3", False, "gone")], "q": records(True)}

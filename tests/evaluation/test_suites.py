@@ -472,12 +472,16 @@ def odd_player(kind: str, env: gymnasium.Env[str, str]) -> Any:
         player.sampled = {"ids": [1], "log_probs": [0.5]}
     if kind == "stops for a number":
         player.stop_reason = 3
+    if kind == "stops for long":
+        player.stop_reason = "tired " * 2**20
     if kind == "no details":
         player.details = None
     return player
 
 
-@pytest.mark.parametrize("kind", ["changes info", "enum", "tokens", "stops for a number", "no details"])
+@pytest.mark.parametrize(
+    "kind", ["changes info", "enum", "tokens", "stops for a number", "stops for long", "no details"]
+)
 def test_what_an_odd_agent_plays_is_right(tmp_path: Path, kind: str) -> None:
     result = evaluate_suite(SUITE, partial(odd_player, kind), tmp_path / "r")
     assert not any(episode.success for episode in result.episodes)
@@ -594,6 +598,57 @@ def test_an_agent_that_ends_its_process_does_not_do_so_without_a_word(tmp_path: 
     for where in ("reset", "act"):
         with pytest.raises(AgentFailedError, match=f"'leaving' fails in {where}: SystemExit: no key"):
             evaluate_suite(SUITE, partial(Leaving, where), tmp_path / where, workers=workers)
+
+
+class Unreadable:
+    """An agent one of whose attributes cannot be read, or is something else than it says."""
+
+    name = "unreadable"
+
+    def __init__(self, what: str, env: gymnasium.Env[str, str]) -> None:
+        self._what = what
+        self.details = {"policy": "0" * 64}
+        self._turns = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._what:
+            raise KeyError(name)
+        if name == "tokens":
+            return min(2, self._turns)
+        raise AttributeError(name)
+
+    @property
+    def sampled(self) -> Any:
+        odd = {"objects": [object()], "numbers": ["1"], "fractions": [0.5]}.get(self._what, [1])
+        return {"ids": odd, "log_probs": [float("nan") if self._what == "nan" else -0.5], "role": "user"}
+
+    def reset(self, seed: int) -> None:
+        self._turns = 0
+
+    def act(self, observation: str, info: dict[str, Any]) -> str | None:
+        if self._what == "generator":
+            raise GeneratorExit
+        self._turns += 1
+        return "press red" if self._turns < 3 else None
+
+
+@pytest.mark.parametrize("what", ["tokens", "cost", "stop_reason", "remarks"])
+def test_an_attribute_that_cannot_be_read_ends_the_evaluation_in_words(tmp_path: Path, what: str) -> None:
+    with pytest.raises(AgentFailedError, match=f"'unreadable' fails in {what}: KeyError"):
+        evaluate_suite(SUITE, partial(Unreadable, what), tmp_path / "r")
+    with pytest.raises(AgentFailedError, match="'unreadable' fails in act: GeneratorExit"):
+        evaluate_suite(SUITE, partial(Unreadable, "generator"), tmp_path / "other")
+
+
+@pytest.mark.parametrize("what", ["objects", "numbers", "fractions", "nan"])
+def test_what_is_no_token_is_refused(tmp_path: Path, what: str) -> None:
+    with pytest.raises(InvalidOptionError, match="that is `ids` and as many `log_probs`"):
+        evaluate_suite(SUITE, partial(Unreadable, what), tmp_path / "r")
+
+
+def test_of_what_was_sampled_nothing_else_is_kept(tmp_path: Path) -> None:
+    evaluate_suite(SUITE, partial(Unreadable, ""), tmp_path / "r")
+    assert verify_result(tmp_path / "r").mismatches == ()
 
 
 # The command line.

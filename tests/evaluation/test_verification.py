@@ -563,7 +563,20 @@ def test_a_loss_of_an_agent_of_ours_is_not_left_out_as_broken() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("or@cle", "or4cle", "orade", "0rade", "ranclom"),
+        *(
+            "or@cle",
+            "or4cle",
+            "orade",
+            "0rade",
+            "ranclom",
+            "exper+",
+            "exper7",
+            "ora(le",
+            "orac/e",
+            "rand()m",
+            "oracle+",
+        ),
+        *("admissi6le-random", "admissi8le-random"),
         *("oracle ", "Oracle", "ora\u200bcle", "admissible random", "\uff45xpert", "\u043eracle", "0racle", "orac1e"),
         *(
             "oracIe",

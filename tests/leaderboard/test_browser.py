@@ -111,6 +111,17 @@ def test_filters_are_in_the_address(page: Any, site: Path) -> None:
     playwright.expect(page.get_by_role("status")).to_have_text("0 of 3 results")
 
 
+def test_a_place_of_the_page_is_no_filter(page: Any, site: Path) -> None:
+    page.goto(address(site, "index.html"))
+    page.get_by_label("agent").fill("racl")
+    page.evaluate("location.hash = 'main'")
+    page.wait_for_timeout(200)
+    assert agents(page) == ["oracle"]
+    page.evaluate("location.hash = 'suite=nothing'")
+    playwright.expect(page.get_by_role("status")).to_have_text("3 of 3 results")
+    assert page.get_by_label("suite").input_value() == ""
+
+
 def test_filters_hide_rows_and_say_how_many_are_left(page: Any, site: Path) -> None:
     page.goto(address(site, "index.html"))
     assert len(agents(page)) == 3

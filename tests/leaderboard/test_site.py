@@ -244,6 +244,7 @@ def test_agents_of_one_name_with_other_details_are_told_apart(results: Path, tmp
         assert f"oracle ({each.agent_slug[-8:]})" in page.text
         assert (tmp_path / "agents" / f"{each.agent_slug}.html").is_file()
     assert entry.agent_slug != twin.agent_slug
+    assert re.fullmatch(r"oracle-[0-9a-f]{24}", entry.agent_slug)  # Of eight digits, anybody finds another agent's.
 
 
 @pytest.mark.parametrize(
@@ -292,7 +293,7 @@ def test_a_suite_of_any_name_has_an_address_of_its_own(results: Path, tmp_path: 
         for n, name in enumerate(names)
     ]
     assert strange[0].suite_slug != strange[1].suite_slug
-    assert all(re.fullmatch(r"[a-z0-9-]{1,60}", each.suite_slug) for each in strange)
+    assert all(re.fullmatch(r"[a-z0-9-]{1,70}", each.suite_slug) for each in strange)
     write_pages(tmp_path, strange, [], "Strange")
     assert {path.stem for path in (tmp_path / "data" / "comparisons").iterdir()} == {e.suite_slug for e in strange}
 

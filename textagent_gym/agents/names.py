@@ -10,18 +10,18 @@ UNREADING_AGENTS = ("random", "oracle")
 """Those of them that read nothing, and so act equally also in worlds whose texts may differ from run to run."""
 _ALIKE = {
     "a": "4@\u0430\u03b1\u0251\u1d00",
-    "b": "\u044c\u0299",
-    "c": "\u0441\u03f2\u1d04",
+    "b": "68\u044c\u0299",
+    "c": "(\u0441\u03f2\u1d04",
     "d": "\u0501\u1d05",
     "e": "3\u0435\u03b5\u1d07",
-    "l": "1|i\u0131\u0456\u03b9\u04cf\u026a\u029f",
+    "l": "1|/i\u0131\u0456\u03b9\u04cf\u026a\u029f",
     "m": "\u043c\u1d0d",
     "n": "\u043f\u03b7\u0274",
     "o": "0\u043e\u03bf\u03c3\u1d0f",
     "p": "\u0440\u03c1\u1d18",
     "r": "\u0433\u0280",
     "s": "5\u0455\ua731",
-    "t": "\u0442\u03c4\u1d1b",
+    "t": "7+\u0442\u03c4\u1d1b",
     "x": "\u0445\u03c7",
 }
 """Digits, letters of Cyrillic and Greek, and small capitals that look like those of the agents' names."""
@@ -29,10 +29,11 @@ _LOOKS = str.maketrans({letter: latin for latin, letters in _ALIKE.items() for l
 _BLANK = "\u115f\u1160\u3164\uffa0"  # Letters of Hangul that cannot be seen.
 
 
-def _letters(name: str) -> str:
-    """What a name looks like: without case, spaces, accents and what cannot be seen; lookalikes as Latin letters."""
+def _letters(name: str, signs: str = "|@") -> str:
+    """What a name looks like: without case, spaces, accents and what cannot be seen; lookalikes as Latin letters, also
+    some signs."""
     letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
-    seen = "".join(letter for letter in letters if (letter.isalnum() and letter not in _BLANK) or letter in "|@")
+    seen = "".join(letter for letter in letters if (letter.isalnum() and letter not in _BLANK) or letter in signs)
     return seen.translate(_LOOKS).replace("rn", "m")
 
 
@@ -41,11 +42,14 @@ def _is_alike(name: str, known: str) -> bool:
 
     A letter of another script may look like any Latin one, unless most letters of the name are such letters.
 
-    >>> _is_alike("exp\u0454rt", "expert"), _is_alike("exports", "expert")
-    (True, False)
+    >>> _is_alike("exp\u0454rt", "expert"), _is_alike("exper+", "expert"), _is_alike("exports", "expert")
+    (True, True, False)
     """
-    here, there = _letters(name), _letters(known)
-    return _reads_as(here, there) or _reads_as(here.replace("cl", "d"), there.replace("cl", "d"))
+    there = _letters(known)
+    return any(
+        _reads_as(here, there) or _reads_as(here.replace("cl", "d"), there.replace("cl", "d"))
+        for here in (_letters(name), _letters(name.replace("()", "o"), "|@(/+"))
+    )
 
 
 def _reads_as(here: str, there: str) -> bool:

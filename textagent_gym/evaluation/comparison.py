@@ -11,9 +11,17 @@ import numpy as np
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.records import EpisodeRecord
-from textagent_gym.evaluation.statistics import CONFIDENCE, Interval, cluster_interval, share_interval, wilson_interval
+from textagent_gym.evaluation.statistics import (
+    CONFIDENCE,
+    Interval,
+    alike,
+    cluster_interval,
+    share_interval,
+    wilson_interval,
+)
 
 _RESAMPLES = 10_000  # Of the tasks: the bounds then vary by about a hundredth of the interval's length.
+_NOTHING = 1e-9  # A mean difference that is rounding.
 _AT_ONCE = 2**18  # Values drawn at once: 2 MiB.
 
 
@@ -118,11 +126,11 @@ def difference_interval(differences: Sequence[float], seed: int = 0) -> Interval
     """
     values = np.asarray(differences, dtype=float)
     mean = float(values.mean())
-    if not values.any():
+    if alike(differences) and abs(mean) <= _NOTHING:
         most = wilson_interval(0, len(values)).high
         return Interval(0.0, -most, most)
-    if np.ptp(values) == 0.0:
-        share = share_interval([(value + 1) / 2 for value in differences])
+    if alike(differences):
+        share = share_interval([(mean + 1) / 2] * len(differences))
         return Interval(mean, 2 * share.low - 1, 2 * share.high - 1)
     rng = np.random.default_rng(seed)
     rows = max(1, _AT_ONCE // len(values))

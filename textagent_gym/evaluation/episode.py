@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -22,6 +24,10 @@ MOST_REPEATS = 3
 MOST_SAID = 3 * 2**22
 """Bytes of an episode's actions and observations, written as JSON: three quarters of the longest line that is read of a
 result file. An agent is stopped there."""
+
+_LONGEST_REASON = 1000  # Characters of an error that are kept.
+_LONGEST_STOP = 40  # Characters of the word by which an agent says why it stopped.
+_MOST_TOKENS = 2**31  # In a vocabulary.
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +187,8 @@ def play(
             info, truncated = {**info, "broken": _reason(error), "success": False}, True
             break
         if action is None:
-            reason = getattr(agent, "stop_reason", "")
-            stopped = reason if reason and isinstance(reason, str) else "gave up"
+            reason = _told(agent, "stop_reason")
+            stopped = str.__str__(reason)[:_LONGEST_STOP] if reason and isinstance(reason, str) else "gave up"
             break
         if not isinstance(action, str):
             raise InvalidOptionError(
@@ -194,7 +200,7 @@ def play(
             stopped = "size"
             break
         read, sampled = observation, _sampled(agent)
-        remarks, room = kept_remarks(getattr(agent, "remarks", None), room)
+        remarks, room = kept_remarks(_told(agent, "remarks"), room)
         observation, reward, terminated, truncated, info = env.step(action)
         valid = bool(info.get("valid_action", True))
         room_for_texts -= _size(observation)
@@ -209,8 +215,8 @@ def play(
         bool(truncated),
         stopped,
         seconds,
-        getattr(agent, "tokens", None),
-        getattr(agent, "cost", None),
+        _told(agent, "tokens"),
+        _told(agent, "cost"),
     )
 
 
@@ -219,14 +225,46 @@ def _size(text: Any) -> int:
     return len(json.dumps(text)) if isinstance(text, str) else 0
 
 
+def _told(agent: Agent, name: str) -> Any:
+    """An attribute of an agent; `None` if it has none.
+
+    Raises:
+        AgentFailedError: the agent's own code raises.
+    """
+    return _asked(agent, partial(getattr, agent, name, None), where=name)
+
+
 def _sampled(agent: Agent) -> dict[str, Any] | None:
-    """The tokens of the last action, of an agent whose details name the policy that sampled them."""
-    details, sampled = getattr(agent, "details", None), getattr(agent, "sampled", None)
-    return sampled if isinstance(sampled, dict) and isinstance(details, dict) and "policy" in details else None
+    """The tokens of the last action, of an agent whose details name the policy that sampled them.
+
+    Raises:
+        InvalidOptionError: they are something else than numbers of tokens and as many log-probabilities.
+    """
+    details, sampled = _told(agent, "details"), _told(agent, "sampled")
+    if not (isinstance(sampled, dict) and isinstance(details, dict) and "policy" in details):
+        return None
+    ids, log_probs = sampled.get("ids"), sampled.get("log_probs")
+    if not _are_tokens(ids, log_probs):
+        raise InvalidOptionError(
+            f"the agent {getattr(agent, 'name', '')!r:.100} tells {sampled!r:.100} as what it sampled: that is `ids` "
+            "and as many `log_probs`"
+        )
+    return {"ids": ids, "log_probs": log_probs}
 
 
-def _asked(agent: Agent, method: Callable[..., Any], *arguments: Any) -> Any:
-    """What a method of an agent returns.
+def _are_tokens(ids: object, log_probs: object) -> bool:
+    """Whether values are numbers of tokens and as many log-probabilities."""
+    return (
+        isinstance(ids, list)
+        and isinstance(log_probs, list)
+        and len(ids) == len(log_probs)
+        and all(type(token) is int and 0 <= token < _MOST_TOKENS for token in ids)
+        and all(type(value) is float and math.isfinite(value) for value in log_probs)
+    )
+
+
+def _asked(agent: Agent, method: Callable[..., Any], *arguments: Any, where: str = "") -> Any:
+    """What a method of an agent returns; `where` is its name, if it has none of its own.
 
     Raises:
         TextAgentError, gymnasium.error.Error: the agent raises it on purpose.
@@ -234,13 +272,15 @@ def _asked(agent: Agent, method: Callable[..., Any], *arguments: Any) -> Any:
     """
     try:
         return method(*arguments)
-    except (TextAgentError, gymnasium.error.Error, KeyboardInterrupt, GeneratorExit):
+    except (TextAgentError, gymnasium.error.Error, KeyboardInterrupt):
         raise
     except BaseException as error:  # A task that was cancelled, or `sys.exit`.
         place = traceback.extract_tb(error.__traceback__)[-1]
         name = getattr(agent, "name", type(agent).__name__)
+        method_name = where or getattr(method, "__name__", "a method")
         raise AgentFailedError(
-            f"the agent {name!r} fails in {method.__name__}: {in_words(error)} ({place.filename}, line {place.lineno})"
+            f"the agent {name!r:.100} fails in {method_name}: {in_words(error):.{_LONGEST_REASON}} "
+            f"({place.filename}, line {place.lineno})"
         ) from error
 
 
@@ -253,7 +293,7 @@ def in_words(error: BaseException) -> str:
 
 
 def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    return (str(error) or type(error).__name__)[:_LONGEST_REASON]
 
 
 def play_until_whole(

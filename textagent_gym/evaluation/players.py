@@ -79,7 +79,7 @@ def make_player(agent: AgentMaker, env: gymnasium.Env[str, str]) -> Agent:
     name = ":".join(getattr(agent, part, "") for part in ("__module__", "__qualname__")).strip(":") or repr(agent)
     try:
         player = agent(env)
-    except (TextAgentError, gymnasium.error.Error, KeyboardInterrupt, GeneratorExit):
+    except (TextAgentError, gymnasium.error.Error, KeyboardInterrupt):
         raise
     except BaseException as error:
         place = traceback.extract_tb(error.__traceback__)[-1]

@@ -34,7 +34,8 @@ _DEEPEST = 20  # Levels of a line: an argument of a wrapper in a spec has five, 
 LARGEST_NUMBER = 2**128
 """Seeds, and all other numbers of a file, are below it."""
 LARGEST_AMOUNT = 2**53
-"""Most seconds, tokens, invalid actions or money of an episode: every program counts exactly up to it."""
+"""Most seconds, tokens, invalid actions or money of an episode, and the largest reward or score: every program counts
+exactly up to it, and no sum of them overflows."""
 _LARGEST = sys.float_info.max  # JSON has no infinity, and no number that is none.
 
 
@@ -447,6 +448,8 @@ def read_record(data: Any) -> EpisodeRecord:
         raise ValueError("holds an action that is not a text")
     if not all(isinstance(reward, float) for reward in data["rewards"]):
         raise ValueError("holds a reward that is not a number with a decimal point")
+    if not all(abs(reward) <= LARGEST_AMOUNT for reward in (*data["rewards"], data["score"] or 0.0)):
+        raise ValueError(f"holds a reward or a score beyond {LARGEST_AMOUNT}")
     for name in AMOUNTS:
         amount = data.get(name)
         if amount is not None and not _is_amount(amount):

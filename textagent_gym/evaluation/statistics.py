@@ -20,6 +20,7 @@ CONFIDENCE = 0.95
 """Probability with which an interval covers the true value: the usual one."""
 
 _Z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
+_ROUNDING = 1e-9  # Of what is 1: a million times that of one operation, and far below any number of episodes.
 _STUDENT = {2: 12.706, 3: 4.303, 4: 3.182}
 """Quantile of Student's t by the number of values, where these are too few for a bootstrap."""
 
@@ -109,7 +110,8 @@ def _wilson(share: float, trials: float) -> Interval:
     z2 = _Z * _Z
     centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
     half = _Z * sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials)) / (1 + z2 / trials)
-    return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
+    # At 0 and 1, rounding would leave the share out.
+    return Interval(share, min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)))
 
 
 def mean_interval(values: Sequence[float], least: float = -inf) -> Interval:
@@ -126,7 +128,7 @@ def mean_interval(values: Sequence[float], least: float = -inf) -> Interval:
     ('2.000 [-10.706, 14.706]', '2.000 [1.000, 14.706]')
     """
     mean = fmean(values)
-    if min(values) == max(values):
+    if alike(values):
         return Interval(mean, -inf, inf)
     if FEWEST <= len(values) <= MOST:
         low, high = mean_bounds(values, CONFIDENCE)
@@ -134,6 +136,15 @@ def mean_interval(values: Sequence[float], least: float = -inf) -> Interval:
         half = _STUDENT.get(len(values), _Z) * stdev(values) / sqrt(len(values))
         low, high = mean - half, mean + half
     return Interval(mean, max(least, low), high)
+
+
+def alike(values: Sequence[float]) -> bool:
+    """Whether values are equal up to what rounding does to them: there is no spread to go by.
+
+    >>> alike([0.1 + 0.2, 0.3]), alike([0.3, 0.301])
+    (True, False)
+    """
+    return max(values) - min(values) <= _ROUNDING * max(1.0, abs(max(values)), abs(min(values)))
 
 
 def share_interval(values: Sequence[float]) -> Interval:

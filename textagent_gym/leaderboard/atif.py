@@ -5,10 +5,9 @@ Source: https://github.com/harbor-framework/harbor/blob/main/rfcs/0001-trajector
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from textagent_gym.leaderboard.conversations import Conversation
+from textagent_gym.leaderboard.conversations import Conversation, whole
 
 FORMAT = "ATIF-v1.7"
 
@@ -75,7 +74,5 @@ def atif(conversation: Conversation) -> dict[str, Any]:
             "complexity": record.complexity,
         },
     }
-    # Half a surrogate pair, which a model may write, is no text that JSON of others can hold.
-    text = json.dumps(document, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    values: dict[str, Any] = json.loads(text)
+    values: dict[str, Any] = whole(document)
     return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -110,6 +111,16 @@ def _said(result: Result, part: str, position: tuple[int, int], record: EpisodeR
         observations=tuple(texts["user"]),
         remarks=remarks_of(messages),
     )
+
+
+def whole(value: Any) -> Any:
+    """A JSON value that JSON of others can hold, too: half a surrogate pair, which a model may write, is replaced.
+
+    >>> whole({"text": "go \\ud800 north"})
+    {'text': 'go \ufffd north'}
+    """
+    text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return json.loads(text)
 
 
 def remarks_of(messages: list[dict[str, Any]]) -> tuple[dict[str, str], ...]:

@@ -27,6 +27,7 @@ LONGEST_NAME = 80
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+()-]*[A-Za-z0-9)+])?")
 _DEEPEST = 4  # Folders between the one that is named and a result: SUITE/AGENT, and two for whoever sorts otherwise.
 _DIGITS = 12  # Of a commitment.
+_UNIQUE = 24  # Hexadecimal digits that tell results, agents and suites apart: nobody finds two with the same.
 _LONGEST_SLUG = 40  # Characters of a name that an address repeats.
 _MOST_REASONS = 3  # Differences that are told of a result that is left out: the first show what is wrong.
 _LONGEST_REASON = 300  # Characters of one of them.
@@ -84,13 +85,13 @@ class Entry:
     def suite_slug(self) -> str:
         """Name of the suite in addresses."""
         name = self.result.suite.name
-        return name if name == _slug(name) else f"{_slug(name)}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        return name if name == _slug(name) else f"{_slug(name)}-{hashlib.sha256(name.encode()).hexdigest()[:_UNIQUE]}"
 
     @property
     def agent_slug(self) -> str:
         """Name of the agent in addresses; another agent of the same name has another."""
         details = json.dumps([self.result.agent, identifying(self.result.details)], sort_keys=True)
-        return f"{_slug(self.result.agent)}-{hashlib.sha256(details.encode()).hexdigest()[:8]}"
+        return f"{_slug(self.result.agent)}-{hashlib.sha256(details.encode()).hexdigest()[:_UNIQUE]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ def _entry(folder: Path, verification: Verification) -> Entry:
             densities[part.name] = base_of(env).reward_density
     digest = digest_of(folder)
     return Entry(
-        slug=f"{_slug(result.suite.name)}-{_slug(result.agent)}-{digest[:12]}",
+        slug=f"{_slug(result.suite.name)}-{_slug(result.agent)}-{digest[:_UNIQUE]}",
         folder=folder,
         digest=digest,
         result=result,

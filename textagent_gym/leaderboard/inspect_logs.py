@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from textagent_gym.errors import MissingDependencyError
-from textagent_gym.leaderboard.conversations import Conversation
+from textagent_gym.leaderboard.conversations import Conversation, whole
 
 SCORER = "textagent_gym"
 
@@ -31,6 +32,7 @@ def write_inspect_log(path: Path, episodes: Sequence[Conversation]) -> None:
         from inspect_ai import log, model
     except ImportError as error:
         raise MissingDependencyError("inspect_ai", "inspect") from error
+    episodes = [_whole(conversation) for conversation in episodes]
     first = episodes[0]
     tasks = list(dict.fromkeys(conversation.record.task for conversation in episodes))
     spec = log.EvalSpec(
@@ -51,6 +53,19 @@ def write_inspect_log(path: Path, episodes: Sequence[Conversation]) -> None:
     samples = [_sample(conversation, log, model) for conversation in episodes]
     path.parent.mkdir(parents=True, exist_ok=True)
     log.write_eval_log(log.EvalLog(status="success", eval=spec, results=results, samples=samples), path, format="eval")
+
+
+def _whole(conversation: Conversation) -> Conversation:
+    """A conversation whose texts any JSON can hold."""
+    record = conversation.record
+    texts = {name: whole(getattr(conversation, name)) for name in ("agent", "details", "instructions")}
+    return replace(
+        conversation,
+        **texts,
+        record=replace(record, actions=tuple(whole(record.actions)), stopped=whole(record.stopped)),
+        observations=tuple(whole(conversation.observations)),
+        remarks=tuple(whole(conversation.remarks)),
+    )
 
 
 def _sample(conversation: Conversation, log: Any, model: Any) -> Any:

@@ -25,6 +25,7 @@ from textagent_gym.leaderboard.trust import LEVELS, RERUN, level_of, note_trust,
 LARGEST_SUBMISSION = 2**26
 """Bytes of all files of a result as it is sent: 64 MiB hold three hundred long conversations, compressed."""
 
+_DIGITS = 8  # Of a result's digest in the name of its folder, beside those of its agent.
 _CHECKING = ".checking-"  # First letters of the folder in which a copy is checked.
 _STOPPED = 86_400.0  # Seconds after which such a folder is what a kill has left: checking ends within an hour.
 
@@ -89,7 +90,7 @@ def accept(
             if refused:
                 raise InvalidOptionError(refused)
             known = [each for each in find_results(results) if digest_of(each) == entry.digest]
-            place = known[0] if known else results / entry.suite_slug / f"{entry.agent_slug}-{entry.slug[-8:]}"
+            place = known[0] if known else results / entry.suite_slug / f"{entry.agent_slug}-{entry.digest[:_DIGITS]}"
             proven = (*entry.trust, *(() if rerun is None else (_rerun(entry, folder, rerun, seconds),)))
             noted = read_ledger(results).get(entry.digest, ())
             levels = _together(noted, proven)

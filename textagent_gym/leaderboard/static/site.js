@@ -81,10 +81,12 @@ function startFilters() {
   };
   const read = () => {
     const asked = new URLSearchParams(location.hash.slice(1));
-    for (const control of controls) {
-      const value = asked.get(control.dataset.filter);
-      if (value === null && asked.size) control.value = ""; // Of an address without filters, a browser may remember some.
-      if (value !== null) control.value = value;
+    // An address without a filter may name a place of the page, and a browser may remember what was chosen.
+    if (controls.some((control) => asked.has(control.dataset.filter))) {
+      for (const control of controls) {
+        control.value = asked.get(control.dataset.filter) ?? "";
+        if (control.selectedIndex === -1) control.value = ""; // There is no such choice.
+      }
     }
     filter();
   };
