@@ -320,6 +320,8 @@ def register_all() -> None:
 
 def import_hint(error: BaseException) -> str:
     """What helps against an error of an import, to be said after it; empty if nothing is known to."""
+    if isinstance(error, ModuleNotFoundError) and str(error.name).endswith(".py"):
+        return "; leave out .py: it is the name of a module"
     if isinstance(error, ModuleNotFoundError):
         return "; install its package, or name the folder of its file in PYTHONPATH (PYTHONPATH=. for this one)"
     return ""

@@ -192,7 +192,7 @@ def test_a_server_that_never_answers_breaks_episodes_and_loses_none(server: str)
 def test_calls_that_are_made_again_are_told_once_a_minute(server: str, caplog: pytest.LogCaptureFixture) -> None:
     play(server, "dead", tasks=2, retries=1)
     (message,) = caplog.messages
-    assert "The server gives no answer, and is asked again: " in message
+    assert "A call of the server has failed, and is made again: " in message
     assert "out of order" in message
 
 

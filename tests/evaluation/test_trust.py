@@ -138,7 +138,7 @@ def test_a_challenge_is_played_from_its_first_task_on(policy: Path, tmp_path: Pa
     assert "Proven: replayed." in done.stdout
     refused = call("verify", str(tmp_path / "r"), "--challenge", str(tmp_path / "d.json"))
     assert refused.returncode == 1
-    assert "was committed to, and None is recorded" in " ".join(refused.stdout.split())
+    assert "was committed to, and none is recorded" in " ".join(refused.stdout.split())
 
 
 def test_tasks_that_everybody_knows_are_no_challenge(policy: Path, tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ class ChatClient:
         error, now = state.outcome.exception() if state.outcome is not None else None, time.monotonic()
         if error is not None and now >= self._quiet_until:
             self._quiet_until = now + _QUIET_SECONDS
-            _LOG.warning("The server gives no answer, and is asked again: %s", visible(self._worded(error)))
+            _LOG.warning("A call of the server has failed, and is made again: %s", visible(self._worded(error)))
 
     def _worded(self, error: BaseException) -> str:
         """What has failed, in a line without the key."""
@@ -244,7 +244,11 @@ class ChatClient:
         finally:
             call.cancel()  # Ctrl-C may end the wait; a call that has ended is not concerned.
             self._running.discard(call)
-        return ChatAnswer.of(json.loads(text))
+        try:
+            values = json.loads(text)
+        except ValueError:
+            raise ValueError(f"the server's answer is no JSON (is its address right?): {text[:80]!r}") from None
+        return ChatAnswer.of(values)
 
     async def _post(self, asked: dict[str, Any], seconds: float) -> bytes:
         """The body of the server's answer. A call that takes longer is cancelled, which closes its connection."""

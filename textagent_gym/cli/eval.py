@@ -263,6 +263,10 @@ def _print_broken(console: Console, episodes: Sequence[EpisodeRecord], details: 
     """
     if details.get("price_output") is not None and any(each.cost is None for each in episodes if not each.broken):
         console.print("The server does not count tokens, so cost is not known.", style="yellow")
+    answers = [action for episode in episodes for action in episode.actions]
+    empty = sum(not action.strip() for action in answers)
+    if 10 * empty > len(answers):
+        console.print(f"{empty} of {len(answers)} answers were empty: they count as the agent's own.", style="yellow")
     broken = [episode for episode in episodes if episode.broken]
     if broken:
         console.print(

@@ -71,7 +71,8 @@ class Commitment:
         for name in ("policy", "temperature", "max_action_tokens", "hints"):
             asked, there = getattr(self, name), details.get(name, False if name == "hints" else None)
             if there != asked:
-                return f"{name} {asked!r:.14} was committed to, and {there!r:.100} is recorded"
+                there_in_words = "none" if there is None else f"{there!s:.12}"
+                return f"{name} {asked!s:.12} was committed to, and {there_in_words} is recorded"
         return ""
 
 
