@@ -458,6 +458,8 @@ def test_a_model_is_evaluated_from_the_command_line(server: str, tmp_path: Path)
     assert "tokens, cost, and the versions" in verified.stdout
     done = run("eval", LIGHTS, "--tasks", "1", *(each.replace("/good/", "/uncounted/") for each in arguments))
     assert "The server does not count tokens, so cost is not known." in done.stdout
+    done = run("eval", LIGHTS, "--tasks", "1", *(each.replace("/good/", "/empty/") for each in arguments))
+    assert "answers were empty: they count as the agent's own." in done.stdout
     refused = run("eval", LIGHTS, "--agent", "oracle", "--temperature", "1")
     assert refused.returncode == 2
     assert "asks no server" in refused.stderr
