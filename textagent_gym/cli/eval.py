@@ -173,7 +173,7 @@ class Eval(ChosenTasks):
         if _times(files) == complete:
             console.print(_NOTHING_PLAYED)
         console.print(suite_table(result))
-        status = _print_broken(console, result.episodes, result.details)
+        status = _print_notes(console, result.episodes, result.details)
         console.print(f"Result: {self.out}   Check it with: textagent-gym verify {self.out}", soft_wrap=True)
         return status
 
@@ -212,7 +212,7 @@ class Eval(ChosenTasks):
         if files and _times(files) == complete:
             console.print(_NOTHING_PLAYED)
         console.print(evaluation_table(result))
-        status = _print_broken(console, result.episodes, result.details)
+        status = _print_notes(console, result.episodes, result.details)
         if self.out is not None:
             trust = "" if world_of(full_id(self.env)) else " --trust"  # Else it is not imported.
             check = f"textagent-gym verify {self.out}{trust}"
@@ -253,7 +253,7 @@ def _times(files: Sequence[Path]) -> list[int]:
     return [file.stat().st_mtime_ns for file in files if file.exists()]
 
 
-def _print_broken(console: Console, episodes: Sequence[EpisodeRecord], details: Mapping[str, Any]) -> int:
+def _print_notes(console: Console, episodes: Sequence[EpisodeRecord], details: Mapping[str, Any]) -> int:
     """Say which episodes are left out, and where cost is not known; returns the exit status, 1 if all are left out.
 
     Args:

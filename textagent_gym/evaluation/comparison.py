@@ -21,7 +21,6 @@ from textagent_gym.evaluation.statistics import (
 )
 
 _RESAMPLES = 10_000  # Of the tasks: the bounds then vary by about a hundredth of the interval's length.
-_NOTHING = 1e-9  # A mean difference that is rounding.
 _AT_ONCE = 2**18  # Values drawn at once: 2 MiB.
 
 
@@ -126,7 +125,7 @@ def difference_interval(differences: Sequence[float], seed: int = 0) -> Interval
     """
     values = np.asarray(differences, dtype=float)
     mean = float(values.mean())
-    if alike(differences) and abs(mean) <= _NOTHING:
+    if alike([*differences, 0.0]):
         most = wilson_interval(0, len(values)).high
         return Interval(0.0, -most, most)
     if alike(differences):

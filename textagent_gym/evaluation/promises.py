@@ -174,9 +174,9 @@ def no_observation_contains_the_solution(subject: Subject) -> str:
     with closing(subject.make_base(**infos)) as env:
         for index in range(subject.tasks):
             for passage in passages_in(subject, env, index):
-                if isinstance(passage.text, str) and (leaked := leak(passage.text, passage.plan)):
-                    leaked = () if lists(passage.text, passage.commands) else leaked
-                    if leaked:
+                if isinstance(passage.text, str):
+                    leaked = leak(passage.text, passage.plan)
+                    if leaked and not lists(passage.text, passage.commands):
                         what = f"what the oracle does next stands in {passage.kind} of {passage.task}"
                         raise BrokenPromiseError(f"{what}: {leaked!r:.300}")
                 kinds.setdefault(passage.kind, []).append(passage)

@@ -22,14 +22,14 @@ from typing import Any, cast
 
 import gymnasium
 
-from textagent_gym.agents import AGENTS, differing, identifying
+from textagent_gym.agents import AGENTS
 from textagent_gym.agents.names import CHECKED_AGENTS
 from textagent_gym.errors import InvalidOptionError, MissingDataError
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.learning import LEARNING, LearningCurve, curve_of
 from textagent_gym.evaluation.players import AgentMaker, details_of, identity_of, make_player, unverifiable
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversations_of
-from textagent_gym.evaluation.runner import check_evaluation, evaluate, has_begun
+from textagent_gym.evaluation.runner import changed_facts, check_evaluation, evaluate, has_begun
 from textagent_gym.evaluation.statistics import Interval, Summary, repeated, success_by_axis, summarize
 from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import provable
@@ -239,9 +239,7 @@ def _kept(folder: Path, identity: dict[str, Any], suite: Suite) -> dict[str, Any
         return identity
     try:
         there = json.loads((folder / IDENTITY).read_text(encoding="utf-8"))
-        agent, other = identifying(identity["details"]), identifying(there["details"])
-        named = {name for name, value in identity.items() if name != "details" and there.get(name) != value}
-        different = ", ".join([*sorted(named), *(f"details.{name}" for name in differing([agent, other]))])
+        different = changed_facts(there, identity)
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise InvalidOptionError(f"{folder} holds something else than a result; choose another folder") from error
     if different and (there.get("suite") != suite.name or any(has_begun(records_of(folder, p)) for p in suite.parts)):

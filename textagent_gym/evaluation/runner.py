@@ -299,12 +299,20 @@ def _check_same(path: Path, head: str, empty: Evaluation) -> None:
         )
         if json.dumps(there, sort_keys=True) == json.dumps(here, sort_keys=True):
             return
-        others = sorted(name for name in here if name != "details" and there.get(name) != here[name])
-        details = differing([there["details"], here["details"]])
-        names = ", ".join([*others, *(f"details.{name}" for name in details)])
+        names = changed_facts(there, here)
     except (ValueError, AttributeError, KeyError, TypeError):
         names = "header"
     raise InvalidOptionError(f"{path} holds another evaluation (different: {names}); delete it or choose another file")
+
+
+def changed_facts(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """Names of the facts in which a file is of something else than what is played, with commas between them.
+
+    Args:
+        there, here: facts of the file, and of what is played; `details` are those about the agent.
+    """
+    named = sorted(name for name in here if name != "details" and there.get(name) != here[name])
+    return ", ".join([*named, *(f"details.{name}" for name in differing([there["details"], here["details"]]))])
 
 
 def _keyed(key: tuple[int, int], played: Played) -> str:
