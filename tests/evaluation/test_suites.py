@@ -414,6 +414,17 @@ def test_whoever_is_another_one_each_time_is_refused_before_it_plays(tmp_path: P
 ONE: dict[str, Any] = {"tasks": 1, "episodes": 1, "seed": 0, "path": None}
 
 
+def test_an_agent_is_made_twice_a_part_and_once_more_because_loading_it_may_take_long(tmp_path: Path) -> None:
+    made = []
+
+    def agent(env: gymnasium.Env[str, str]) -> Told:
+        made.append(env)
+        return Told("mine", {}, env)
+
+    evaluate_suite(SUITE, agent, tmp_path / "r")
+    assert len(made) == 2 * len(SUITE.parts) + 1
+
+
 def test_details_that_json_writes_otherwise_resume(tmp_path: Path) -> None:
     agent = partial(Told, "mine", {"stops": ("a", "b")})
     with pytest.raises(Stop):

@@ -29,7 +29,7 @@ from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.learning import LEARNING, LearningCurve, curve_of
 from textagent_gym.evaluation.players import AgentMaker, details_of, identity_of, make_player, unverifiable
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, conversations_of
-from textagent_gym.evaluation.runner import changed_facts, check_evaluation, evaluate, has_begun
+from textagent_gym.evaluation.runner import changed_facts, check_target, evaluate, has_begun
 from textagent_gym.evaluation.statistics import Interval, Summary, repeated, success_by_axis, summarize
 from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import provable
@@ -190,17 +190,16 @@ def check_suite(suite: Suite, agent: AgentMaker, folder: Path) -> dict[str, Any]
     identity: dict[str, Any] = {}
     for part in suite.parts:
         with closing(make_part(part, details_of(agent))) as env:
-            twins = (_identity(suite, agent, env), _identity(suite, agent, env))
-            first = first or twins[0]
-            for twin in twins:
-                if twin != first:
-                    raise InvalidOptionError(
-                        f"the agent says otherwise who it is each time that it is made: {_changes(first, twin)}"
-                    )
+            first = first or _identity(suite, agent, env)
+            twin = _identity(suite, agent, env)
+            if twin != first:
+                raise InvalidOptionError(
+                    f"the agent says otherwise who it is each time that it is made: {_changes(first, twin)}"
+                )
             identity = identity or _kept(folder, first, suite)
             check_size(part, env)
             asked = {"tasks": part.tasks, "episodes": part.episodes, "seed": part.seed, "first": part.first}
-            check_evaluation(env, agent, **asked, path=records_of(folder, part))
+            check_target(env, (first["agent"], first["details"]), **asked, path=records_of(folder, part))
     return identity
 
 

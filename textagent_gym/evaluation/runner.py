@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from textagent_gym.agents import Agent, differing, identifying
+from textagent_gym.agents import differing, identifying
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import count_tasks, episode_seed
 from textagent_gym.evaluation.players import (
@@ -103,7 +103,8 @@ def evaluate(
             played = env
         else:
             played = stack.enter_context(closing(gymnasium.make(env, **(kwargs or {}))))
-        player, empty = _begun(played, agent, tasks=tasks, episodes=episodes, seed=seed, first=first)
+        player = make_player(agent, played)
+        empty = _begun(played, identity_of(player), tasks=tasks, episodes=episodes, seed=seed, first=first)
         if details is not None and identifying(empty.details) != identifying(details):
             names = ", ".join(differing([empty.details, details]))
             raise InvalidOptionError(f"the agent says otherwise who it is than when it was made first: {names}")
@@ -186,13 +187,35 @@ def check_evaluation(
     Raises:
         InvalidOptionError: the agent cannot play the environment, or `path` holds another evaluation.
     """
-    _, empty = _begun(env, agent, tasks=tasks, episodes=episodes, seed=seed, first=first)
-    _, again = _begun(env, agent, tasks=tasks, episodes=episodes, seed=seed, first=first)
-    if (again.agent, again.details) != (empty.agent, empty.details):
+    one, other = (identity_of(make_player(agent, env)) for _ in range(2))
+    if one != other:
+        (name, details), (other_name, other_details) = one, other
         raise InvalidOptionError(
             "the agent says otherwise who it is each time that it is made: "
-            f"{empty.agent!r} with {empty.details!r:.200}, then {again.agent!r} with {again.details!r:.200}"
+            f"{name!r} with {details!r:.200}, then {other_name!r} with {other_details!r:.200}"
         )
+    check_target(env, one, tasks=tasks, episodes=episodes, seed=seed, first=first, path=path)
+
+
+def check_target(
+    env: gymnasium.Env[str, str],
+    identity: tuple[str, dict[str, Any]],
+    *,
+    tasks: int,
+    episodes: int,
+    seed: int,
+    first: int,
+    path: str | Path | None,
+) -> None:
+    """Find out whether `path` may hold an evaluation; see `evaluate` for the other arguments.
+
+    Args:
+        identity: name and details of the agent.
+
+    Raises:
+        InvalidOptionError: it holds another evaluation, or there are no such tasks.
+    """
+    empty = _begun(env, identity, tasks=tasks, episodes=episodes, seed=seed, first=first)
     target = None if path is None else Path(path)
     if _complete(target, empty) is None:
         _kept(target, empty)
@@ -200,23 +223,22 @@ def check_evaluation(
 
 def _begun(
     env: gymnasium.Env[str, str],
-    agent: AgentMaker,
+    identity: tuple[str, dict[str, Any]],
     *,
     tasks: int,
     episodes: int,
     seed: int,
     first: int,
-) -> tuple[Agent, Evaluation]:
-    """The agent, and an evaluation without episodes yet."""
+) -> Evaluation:
+    """An evaluation without episodes yet, of an agent with a name and details."""
     if tasks < 1 or episodes < 1:
         raise InvalidOptionError(f"tasks and episodes must be at least 1, got {tasks} and {episodes}")
     for given, value in (("seed", seed), ("first", first)):
         if not 0 <= value < LARGEST_NUMBER:
             raise InvalidOptionError(f"{given} must be at least 0 and less than 2**128, got {value}")
-    player = make_player(agent, env)
-    name, details = identity_of(player)
+    name, details = identity
     count = count_tasks(env, tasks, first)
-    return player, begin(env, name, tasks=count, repeats=episodes, seed=seed, first=first, details=details)
+    return begin(env, name, tasks=count, repeats=episodes, seed=seed, first=first, details=details)
 
 
 def _complete(target: Path | None, empty: Evaluation) -> Evaluation | None:
