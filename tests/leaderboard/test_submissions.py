@@ -62,8 +62,20 @@ def test_what_a_kill_has_left_is_deleted(sent: Path, tmp_path: Path) -> None:
 
 def test_the_same_result_is_accepted_once(sent: Path, tmp_path: Path) -> None:
     accept(sent, tmp_path / "results")
+    episodes: list[tuple[int, int]] = []
     with pytest.raises(InvalidOptionError, match="is there already"):
-        accept(sent, tmp_path / "results")
+        accept(sent, tmp_path / "results", progress=lambda *counts: episodes.append(counts))
+    assert episodes == []
+
+
+def test_whoever_accepts_sees_how_far_it_is(tmp_path: Path) -> None:
+    first, second = played(tmp_path / "sent"), played(tmp_path / "mine")
+    episodes: list[tuple[int, int]] = []
+    accept(first, tmp_path / "results", rerun=second, progress=lambda *counts: episodes.append(counts))
+    assert episodes == 2 * [(number, SUITE.episodes) for number in range(1, SUITE.episodes + 1)]
+    for folder, status, bar in ((first, 0, True), (tmp_path / "none", 2, False)):
+        done = call("leaderboard", "accept", str(folder), "--into", str(tmp_path / "others"))
+        assert (done.returncode, "Replaying" in done.stderr) == (status, bar)
 
 
 def test_what_is_proven_later_is_added(tmp_path: Path) -> None:

@@ -96,18 +96,21 @@ class Accept:
         """Accept; an error says why it is refused."""
         from rich.console import Console
 
+        from textagent_gym.cli.progress import bar, counting
         from textagent_gym.leaderboard.submissions import accept
 
         _check_seconds(self.seconds)
         try:
-            entry = accept(
-                self.result,
-                self.into,
-                self.seconds,
-                model=self.model,
-                challenge=self.challenge,
-                rerun=self.rerun,
-            )
+            with bar("Replaying") as done:
+                entry = accept(
+                    self.result,
+                    self.into,
+                    self.seconds,
+                    model=self.model,
+                    challenge=self.challenge,
+                    rerun=self.rerun,
+                    progress=counting(done),
+                )
         except InvalidOptionError as error:
             raise InvalidOptionError(f"{self.result} is refused: {error}") from error
         console = Console()

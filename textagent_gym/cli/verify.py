@@ -61,18 +61,18 @@ class Verify:
         """Check a folder."""
         from rich.console import Console
 
-        from textagent_gym.cli.progress import bar
+        from textagent_gym.cli.progress import bar, counting
         from textagent_gym.cli.tables import suite_table
-        from textagent_gym.evaluation import load_result, verify_result
+        from textagent_gym.evaluation import verify_result
         from textagent_gym.evaluation.copies import worded
         from textagent_gym.evaluation.trust import RECOMPUTED
         from textagent_gym.leaderboard.submissions import unacceptable
 
         if self.set or self.trust:
             raise InvalidOptionError("the result of a suite is checked in the suite's environments: leave out options")
-        with bar("Replaying", len(load_result(self.result).episodes)) as done:
+        with bar("Replaying") as done:
             verification = verify_result(
-                self.result, done, model=self.model, challenge=self.challenge, workers=self.workers
+                self.result, counting(done), model=self.model, challenge=self.challenge, workers=self.workers
             )
         result = verification.result
         checked = (verification.mismatches, result.episodes, result.agent, verification.exact)

@@ -112,7 +112,7 @@ def load_result(folder: Path) -> Result:
 
 def verify_result(
     folder: Path,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
     *,
     model: Path | None = None,
     challenge: Path | None = None,
@@ -124,7 +124,7 @@ def verify_result(
 
     Args:
         folder: folder of the result.
-        progress: called with the number of episodes checked so far.
+        progress: called with the number of episodes checked so far, and of all.
         model: folder of the policy that is said to have played; every token is then computed again. It is the
             caller's own: nothing in a result names it.
         challenge: file of the challenge that the result is said to answer.
@@ -152,7 +152,7 @@ def verify_result(
 
         def show(done: int, before: int = checked) -> None:
             if progress is not None:
-                progress(before + done)
+                progress(before + done, len(result.episodes))
 
         with closing(make_part(part, result.details)) as env:
             check_size(part, env)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,7 +146,12 @@ def find_results(folder: Path) -> list[Path]:
 
 
 def check_entry(
-    folder: Path, seconds: float = 3600.0, *, model: Path | None = None, challenge: Path | None = None
+    folder: Path,
+    seconds: float = 3600.0,
+    *,
+    model: Path | None = None,
+    challenge: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Entry:
     """Verify the result of a suite by replay.
 
@@ -154,6 +159,7 @@ def check_entry(
         folder: folder of the result.
         seconds: time after which checking stops.
         model, challenge: folder of the policy and file of the challenge, where they prove more (see `verify_result`).
+        progress: called with the number of episodes checked so far, and of all.
 
     Raises:
         InvalidOptionError: it is no result, is not right, takes too long, or needs data or a package that are not here;
@@ -161,7 +167,7 @@ def check_entry(
     """
     with at_most(seconds):
         try:
-            verification = verify_result(folder, model=model, challenge=challenge)
+            verification = verify_result(folder, progress, model=model, challenge=challenge)
         except (MissingDataError, MissingDependencyError) as error:
             raise InvalidOptionError(shown(f"it cannot be checked here: {error}")) from error
         except (TextAgentError, gymnasium.error.Error, OSError) as error:

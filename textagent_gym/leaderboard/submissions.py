@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +38,7 @@ def accept(
     model: Path | None = None,
     challenge: Path | None = None,
     rerun: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Entry:
     """Take a result into a folder of results, as SUITE/AGENT-DIGEST.
 
@@ -50,6 +51,7 @@ def accept(
         seconds: time after which checking stops.
         model, challenge: what proves who played, and that nobody knew the tasks (see `verify_result`); it is noted.
         rerun: the caller's own result of the same agent; that success is the same within the interval is noted.
+        progress: called with the number of episodes checked so far, and of all: of the result, then of `rerun`.
 
     Returns:
         the entry, whose folder is where it is now, whose trust is all that was ever proven, and whose remarks say what
@@ -71,6 +73,9 @@ def accept(
     paths = _files_of(folder, sent)
     check_writable(results, folder=True)
     is_new = not results.exists()
+    there = None if is_new else _place_of(digest_of(folder), results)
+    if there is not None and model is challenge is rerun is None:  # It is proven already that a replay is the same.
+        raise InvalidOptionError(f"it is there already: {there}")
     results.mkdir(parents=True, exist_ok=True)
     _clear_stopped(results)
     try:
@@ -81,7 +86,7 @@ def accept(
             for path in paths:
                 shutil.copyfile(path, copy / path.name, follow_symlinks=False)
             try:
-                entry = check_entry(copy, seconds, model=model, challenge=challenge)
+                entry = check_entry(copy, seconds, model=model, challenge=challenge, progress=progress)
             except InvalidOptionError as error:
                 raise InvalidOptionError(str(error).replace(str(copy), str(folder))) from error
             if challenge is not None and (results / DRAWS).exists():
@@ -89,9 +94,9 @@ def accept(
             refused = unacceptable(copy, entry.result)
             if refused:
                 raise InvalidOptionError(refused)
-            known = [each for each in find_results(results) if digest_of(each) == entry.digest]
-            place = known[0] if known else results / entry.suite_slug / f"{entry.agent_slug}-{entry.digest[:_DIGITS]}"
-            proven = (*entry.trust, *(() if rerun is None else (_rerun(entry, folder, rerun, seconds),)))
+            known = _place_of(entry.digest, results)
+            place = known or results / entry.suite_slug / f"{entry.agent_slug}-{entry.digest[:_DIGITS]}"
+            proven = (*entry.trust, *(() if rerun is None else (_rerun(entry, folder, rerun, seconds, progress),)))
             noted = read_ledger(results).get(entry.digest, ())
             levels = _together(noted, proven)
             if place.exists() and (not known or _together(noted, entry.trust[:1]) == levels):
@@ -138,13 +143,18 @@ def _files_of(folder: Path, result: Result) -> list[Path]:
     return [*files_of(folder, result.suite), folder / SUMMARY]
 
 
+def _place_of(digest: str, results: Path) -> Path | None:
+    """The accepted result whose summary has a digest; `None` if there is none."""
+    return next((folder for folder in find_results(results) if digest and digest_of(folder) == digest), None)
+
+
 def _together(noted: Sequence[str], proven: Sequence[str]) -> tuple[str, ...]:
     """Levels of trust of before and of now, from the weakest on; of one that was proven twice, the newer proof."""
     known = {level_of(each): each for each in (*noted, *proven)}
     return tuple(known[level] for level in LEVELS if level in known)
 
 
-def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float) -> str:
+def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float, progress: Callable[[int, int], None] | None) -> str:
     """What is noted of a result whose agent was run again: the level, and both successes.
 
     Args:
@@ -152,13 +162,14 @@ def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float) -> str:
         folder: place of the result as it was sent.
         rerun: folder of the other result.
         seconds: time after which checking that stops.
+        progress: called with the number of its episodes checked so far, and of all.
 
     Raises:
         InvalidOptionError: the other result is not right, not another one, not of this suite and agent, or its success
             is another.
     """
     try:
-        again = check_entry(rerun, seconds)
+        again = check_entry(rerun, seconds, progress=progress)
     except InvalidOptionError as error:
         raise InvalidOptionError(f"{rerun}, in which the agent was run again, is no right result: {error}") from error
     if _files(folder) & _files(rerun):
