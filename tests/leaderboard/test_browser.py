@@ -210,6 +210,7 @@ def test_an_episode_that_is_not_there_is_said_to_be_missing(browser: Any, site: 
 
 def test_two_agents_stand_side_by_side(page: Any, site: Path) -> None:
     page.goto(address(site, "compare.html"))
+    assert page.get_by_label("second").is_disabled()
     page.get_by_label("first").select_option(slug(site, "admissible-random"))
     page.get_by_label("second").select_option(slug(site, "oracle"))
     page.locator("#tasks").wait_for()

@@ -126,6 +126,7 @@ function startComparison() {
   };
   const keepToSuite = () => {
     const suite = first.selectedOptions[0]?.dataset.suite;
+    second.disabled = !suite; // Which results can be compared, the first one says.
     for (const group of second.querySelectorAll("optgroup")) group.hidden = group.disabled = Boolean(suite) && group.label !== suite;
   };
   const choose = () => {
@@ -135,7 +136,7 @@ function startComparison() {
   const show = async () => {
     const turn = ++shows;
     $("comparison").hidden = true;
-    if (!first.value || !second.value) return void ($("message").textContent = "Choose two results of the same suite.");
+    if (!first.value || !second.value) return void ($("message").textContent = "Choose a result, and then another one of the same suite.");
     const suites = [first, second].map((choice) => choice.selectedOptions[0].dataset.suite);
     if (suites[0] !== suites[1]) return void ($("message").textContent = "These are results of different suites.");
     try {
