@@ -51,6 +51,7 @@ TINY = {
     "babyai-tiny-v1": (POLICIES / "babyai", PolicySettings(max_action_tokens=8)),
     "textworld-tiny-v1": (POLICIES / "textworld", PolicySettings(max_action_tokens=8, hints=True)),
     "textcraft-tiny-v2": (POLICIES / "textcraft", PolicySettings(max_action_tokens=24)),
+    "scienceworld-tiny-v1": (POLICIES / "scienceworld", PolicySettings(max_action_tokens=16)),
 }
 """Suites of tiny policies: folder of each, as `benchmarks.tiny_policies` keeps it, and its sampling."""
 

@@ -90,6 +90,7 @@ DIGESTS = {
     "scienceworld-solution-length-v1": "0976723acd5afcb2",
     "scienceworld-reward-density-v1": "2715e94f866ce54d",
     "scienceworld-harder-v1": "8f7dc26aaaa381ae",
+    "scienceworld-tiny-v1": "78c0effdbb1f9e94",
     "swe-quick-v1": "0c44c241844aa9d0",
     "swe-core-v2": "ad9277aa1e9e4a8f",
     "swe-state-size-v1": "19cd636d43fc6689",

@@ -380,6 +380,17 @@ _ALL = (
         _scienceworld("length-193", 300, 24, solution_length=(100, 193)),
     ),
     _suite(
+        "scienceworld-tiny-v1",
+        "ScienceWorld as the tiny recipe trains it: find the animal that lives longest, or shortest, in easy worlds",
+        _scienceworld(
+            "life-spans",
+            8,
+            64,
+            task_types=["lifespan-longest-lived", "lifespan-shortest-lived"],
+            simplifications="easy",
+        ),
+    ),
+    _suite(
         "swe-quick-v1",
         "five mistakes to repair in a package that needs no download",
         _swe("measures", 5, packages=["measures"]),
