@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,9 @@ if TYPE_CHECKING:
 
     from textagent_gym.evaluation import EpisodeRecord, Evaluation, Result, Summary
 
-_LEFT_OUT = ("invalid [95%]", "turns [95%]", "return [95%]", "score [95%]", "episodes")
-"""Columns that a narrow terminal has no room for, the first one first: the caption has a word on invalid actions, and
-`summary.json` has all numbers."""
+_OPTIONAL = ("episodes", "score [95%]", "turns [95%]", "return [95%]", "invalid [95%]")
+"""Columns that are shown where a terminal has room for them, the first one first: the caption has a word on invalid
+actions, and `summary.json` has all numbers."""
 _LONGEST_WHOLE = 24
 """Characters of a name that stay in one line, before which columns are left out: longer ones fold."""
 _DIGITS = 12  # Of a commitment.
@@ -60,35 +61,36 @@ class FittingTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
         """The table with as many columns as fit."""
         columns = list(dict.fromkeys(column for _, cells in self.rows for column in cells))
-        dropped: list[str] = []
-        for column in ("", *(column for column in _LEFT_OUT if column in columns)):
-            if column:
-                columns.remove(column)
-                dropped.append(column.split()[0])
-            table = self._table(columns, dropped)
-            if console.measure(table, options=options.update(width=_ANY_WIDTH)).minimum <= options.max_width:
-                break
+        left_out = {column for column in _OPTIONAL if column in columns}
+        table = self._table(columns, left_out)
+        for column in (column for column in _OPTIONAL if column in columns):
+            wider = self._table(columns, left_out - {column})
+            if console.measure(wider, options=options.update(width=_ANY_WIDTH)).minimum <= options.max_width:
+                table = wider
+                left_out.remove(column)
         yield table
 
-    def _table(self, columns: Sequence[str], dropped: Sequence[str]) -> Table:
-        """The table with some columns."""
+    def _table(self, columns: Sequence[str], left_out: AbstractSet[str]) -> Table:
+        """The table without some of its columns."""
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
         from rich.text import Text
 
         from textagent_gym.terminal import visible
 
-        left_out = f"left out for want of width: {', '.join(dropped)}" if dropped else ""
+        names_of_these = ", ".join(column.split()[0] for column in columns if column in left_out)
+        remark = f"left out for want of width: {names_of_these}" if left_out else ""
         table = Table(title=Text(visible(self.title)), header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        table.caption = Text("; ".join(text for text in (self.caption, left_out) if text))  # "[n/a]" is no markup.
+        table.caption = Text("; ".join(text for text in (self.caption, remark) if text))  # "[n/a]" is no markup.
         names = [visible(name) for name, _ in self.rows]
         table.add_column("tasks", overflow="fold", min_width=min(_LONGEST_WHOLE, max(map(len, names))))
-        for column in columns:
+        shown = [column for column in columns if column not in left_out]
+        for column in shown:
             widest = max(len(column), *(len(cells.get(column, "")) for _, cells in self.rows))
             table.add_column(column, no_wrap=True, min_width=widest)
         for number, (name, (_, cells)) in enumerate(zip(names, self.rows, strict=True)):
-            shown = [Text(cells.get(column, "")) for column in columns]
-            table.add_row(Text(name), *shown, style="dim" if number else "")
+            texts = [Text(cells.get(column, "")) for column in shown]
+            table.add_row(Text(name), *texts, style="dim" if number else "")
         return table
 
 
