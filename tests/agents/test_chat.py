@@ -295,6 +295,16 @@ def test_a_damaged_call_costs_a_turn_and_of_several_the_first_counts(server: str
     assert "press black" not in episode.actions
 
 
+@pytest.mark.parametrize("name", ["act", "view"])
+def test_a_call_that_is_nested_too_deeply_is_damaged(name: str) -> None:
+    agent = agents("http://localhost", "good", tools=True)(gymnasium.make(LIGHTS))
+    for depth in range(800, 1000):  # Some can be read and not be written.
+        value = "[" * depth + "]" * depth
+        arguments = f'{{"action": {value}}}'
+        whole = value if name == "act" else f'{{"name": "view", "arguments": {arguments}}}'
+        assert agent._action(name, arguments) in (whole, json.dumps({"name": name, "arguments": arguments}))
+
+
 @pytest.mark.parametrize(
     ("mood", "settings", "reason", "turns"),
     [

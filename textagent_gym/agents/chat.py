@@ -254,11 +254,11 @@ class ChatAgent:
         """The action that a call makes; a call that is damaged is passed on for the world to say so."""
         try:
             values = json.loads(arguments or "{}")
-        except (ValueError, RecursionError):
-            values = arguments
-        if not self._worlds_tools and name == ACT.name and isinstance(values, dict):
-            return str(values.get("action", ""))
-        return json.dumps({"name": name, "arguments": values})
+            if not self._worlds_tools and name == ACT.name and isinstance(values, dict):
+                return str(values.get("action", ""))
+            return json.dumps({"name": name, "arguments": values})
+        except (ValueError, RecursionError):  # What is nested deeply can be read where it cannot be written.
+            return json.dumps({"name": name, "arguments": arguments})
 
     def _limit(self) -> str:
         """The limit of the episode that is reached; "" if there is none."""
