@@ -8,9 +8,11 @@ import logging
 import math
 import threading
 import time
+from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from textagent_gym.errors import AgentError, AgentFailedError, InvalidOptionError, MissingDependencyError
 from textagent_gym.terminal import visible
@@ -37,6 +39,7 @@ _LOG = logging.getLogger(__name__)
 _QUIET_SECONDS = 60.0  # Between two words on calls that fail: of a server that is down, all do.
 _LONGEST_PAUSE = 60.0  # Seconds between two calls: limits of rates are per minute.
 _LONGEST_REASON = 300  # Characters of a server's message that are kept.
+_LARGEST_BODY = 2**25  # Bytes of a server's answer that are read: 32 MiB hold the longest contexts many times.
 _MOST_TOKENS = 10**9  # Tokens of a call that a server may count: a thousand times the longest contexts.
 _UNREACHABLE = ("ConnectError", "UnsupportedProtocol", "LocalProtocolError", "ProxyError")  # Of httpx and httpx2.
 _EXHAUSTED = "insufficient_quota"  # OpenAI's word, with status 429, for an account that has nothing left to spend.
@@ -151,7 +154,15 @@ class ChatClient:
         self._closed = threading.Event()
         self._running: set[Future[bytes]] = set()
         self._quiet_until = -math.inf
-        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, timeout=call_seconds, max_retries=0)
+        headers, hooks = {"Accept-Encoding": "identity"}, {"response": [_bound]}
+        self._client = openai.AsyncOpenAI(
+            base_url=base_url,
+            api_key=key,
+            timeout=call_seconds,
+            max_retries=0,
+            default_headers=headers,
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks=hooks),
+        )
         self._retrying = tenacity.Retrying(
             wait=_pause,
             stop=tenacity.stop_after_attempt(retries + 1),
@@ -263,6 +274,32 @@ class ChatClient:
         except Exception as error:  # noqa: BLE001 (whatever else a server does may pass)
             return _is_refused(error)
         return False
+
+
+async def _bound(response: Any) -> None:
+    """Bound what is read of a response, whatever its status.
+
+    A body that is compressed is refused: a few kilobytes of it may become gigabytes before anybody can count them.
+
+    Args:
+        response: response of httpx or httpx2, whose body has not been read.
+
+    Raises:
+        ValueError: it is compressed. Reading raises it where the body is too large.
+    """
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise ValueError("the server compresses its answers, which it was asked not to")
+    read = response.aiter_raw
+
+    async def bounded(chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in read(chunk_size):
+            size += len(chunk)
+            if size > _LARGEST_BODY:
+                raise ValueError(f"the server's answer has more than {_LARGEST_BODY} bytes")
+            yield chunk
+
+    response.aiter_raw = bounded
 
 
 _starting = threading.Lock()
