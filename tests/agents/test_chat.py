@@ -192,7 +192,7 @@ def test_a_server_that_never_answers_breaks_episodes_and_loses_none(server: str)
 def test_calls_that_are_made_again_are_told_once_a_minute(server: str, caplog: pytest.LogCaptureFixture) -> None:
     play(server, "dead", tasks=2, retries=1)
     (message,) = caplog.messages
-    assert "A call of the server has failed, and is made again: " in message
+    assert f"A call of the server at {server}/dead/v1 has failed, and is made again: " in message
     assert "out of order" in message
 
 
@@ -215,7 +215,7 @@ def test_a_limit_of_tokens_is_told_by_the_name_that_the_model_takes(server: str)
 @pytest.mark.parametrize("name", NO_ANSWERS)
 def test_what_is_no_answer_is_a_failed_call(server: str, name: str) -> None:
     (episode,) = play(server, f"broken-{name}", tasks=1, retries=0, tools="call" in name).episodes
-    assert "the server gives no answer" in episode.broken
+    assert "gives no answer: " in episode.broken
     assert not episode.actions
 
 

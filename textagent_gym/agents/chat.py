@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import gymnasium
 import tyro
 
-from textagent_gym.agents.chat_client import ChatAnswer, ChatClient, ContextError, EpisodeTimeError
+from textagent_gym.agents.chat_client import ChatAnswer, ChatClient, ContextError, EpisodeTimeError, without_password
 from textagent_gym.calls import FORMATS, Tool
 from textagent_gym.calls.formats import ACT
 from textagent_gym.core import TextEnv
@@ -127,7 +127,7 @@ class ChatAgents:
     def __init__(self, model: str, settings: ChatSettings) -> None:
         self.name = f"openai:{model}"
         self.settings = settings
-        recorded = asdict(replace(settings, base_url=_without_password(settings.base_url)))
+        recorded = asdict(replace(settings, base_url=settings.base_url and without_password(settings.base_url)))
         for name in _PATIENCE:
             del recorded[name]
         self.details: dict[str, Any] = {"model": model, **recorded}
@@ -292,11 +292,3 @@ def _is_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # A port that is no number, brackets that do not close.
         return False
-
-
-def _without_password(url: str | None) -> str | None:
-    """An address without the name and the password of a user, and without a query."""
-    if url is None:
-        return None
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

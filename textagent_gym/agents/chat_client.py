@@ -41,6 +41,7 @@ _LONGEST_PAUSE = 60.0  # Seconds between two calls: limits of rates are per minu
 _LONGEST_REASON = 300  # Characters of a server's message that are kept.
 _LARGEST_BODY = 2**25  # Bytes of a server's answer that are read: 32 MiB hold the longest contexts many times.
 _MOST_TOKENS = 10**9  # Tokens of a call that a server may count: a thousand times the longest contexts.
+_OPENAI = "https://api.openai.com/v1/"  # Its client's own address.
 _UNREACHABLE = ("ConnectError", "UnsupportedProtocol", "LocalProtocolError", "ProxyError")  # Of httpx and httpx2.
 _EXHAUSTED = "insufficient_quota"  # OpenAI's word, with status 429, for an account that has nothing left to spend.
 _GREETING = [{"role": "user", "content": "Hello."}]
@@ -163,6 +164,7 @@ class ChatClient:
             default_headers=headers,
             http_client=openai.DefaultAsyncHttpxClient(event_hooks=hooks),
         )
+        self._address = without_password(base_url or str(self._client.base_url))
         self._retrying = tenacity.Retrying(
             wait=_pause,
             stop=tenacity.stop_after_attempt(retries + 1),
@@ -210,17 +212,25 @@ class ChatClient:
             reason = self._worded(error)
             if _is_refused(error) and self._refuses({**asked, "messages": _GREETING}):
                 raise AgentFailedError(
-                    "the server cannot be reached, or refuses every call; look at its address, the key, the model and "
-                    f"the options ({reason})"
+                    f"the server at {self._address} cannot be reached, or refuses every call; look at its address"
+                    f"{self._hint(error)}, the key, the model and the options ({reason})"
                 ) from error
-            raise AgentError(f"the server gives no answer: {reason}") from error
+            raise AgentError(f"the server at {self._address} gives no answer: {reason}") from error
+
+    def _hint(self, error: BaseException) -> str:
+        """What may be wrong with the address, to be said after it; "" if nothing is known."""
+        if self._address == _OPENAI:
+            return " (it is OpenAI's own, for want of --base-url)"
+        is_missing = getattr(error, "status_code", None) == 404 and not self._address.rstrip("/").endswith("/v1")
+        return " (it usually ends in /v1)" if is_missing else ""
 
     def _tell(self, state: tenacity.RetryCallState) -> None:
         """Say that a call has failed and is made again, now and then."""
         error, now = state.outcome.exception() if state.outcome is not None else None, time.monotonic()
         if error is not None and now >= self._quiet_until:
             self._quiet_until = now + _QUIET_SECONDS
-            _LOG.warning("A call of the server has failed, and is made again: %s", visible(self._worded(error)))
+            reason = visible(f"{self._address} has failed, and is made again: {self._worded(error)}")
+            _LOG.warning("A call of the server at %s", reason)
 
     def _worded(self, error: BaseException) -> str:
         """What has failed, in a line without the key."""
@@ -274,6 +284,16 @@ class ChatClient:
         except Exception as error:  # noqa: BLE001 (whatever else a server does may pass)
             return _is_refused(error)
         return False
+
+
+def without_password(url: str) -> str:
+    """An address without the name and the password of a user, and without a query.
+
+    >>> without_password("http://me:secret@host:8000/v1?key=secret")
+    'http://host:8000/v1'
+    """
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 async def _bound(response: Any) -> None:
