@@ -446,6 +446,10 @@ def test_a_wrong_setting_is_named(wrong: dict[str, Any]) -> None:
         ChatSettings(**wrong)
 
 
+def test_the_format_plain_is_what_is_played_without_one() -> None:
+    assert ChatSettings(format="plain", tools=True) == ChatSettings(tools=True)
+
+
 def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingDependencyError, match=r"textagent-gym\[chat\]"):

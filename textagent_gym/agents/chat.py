@@ -43,7 +43,7 @@ class ChatSettings:
     format: _Text = None
     """Format in which the model is told to answer: tag, last-line, react, agentgym, think, call, plan or
     reflect.
-    By default its whole answer is the action."""
+    By default, and as plain, its whole answer is the action."""
     tools: bool = False
     """Whether the model calls functions natively: the tools of the world, or `act` in worlds of commands."""
     hints: bool = False
@@ -76,8 +76,10 @@ class ChatSettings:
     def __post_init__(self) -> None:
         if self.base_url is not None and not _is_address(self.base_url):
             raise InvalidOptionError("base_url must be an address such as http://localhost:8000/v1")
+        if self.format == "plain":
+            object.__setattr__(self, "format", None)
         if self.format is not None and self.format not in FORMATS:
-            raise InvalidOptionError(f"format must be one of {', '.join(FORMATS)}, got {self.format!r}")
+            raise InvalidOptionError(f"format must be one of plain, {', '.join(FORMATS)}, got {self.format!r}")
         if self.format is not None and self.tools:
             raise InvalidOptionError("with tools, functions are called natively: leave out format")
         for name, low in (("retries", 0), ("max_tokens", 1), ("episode_turns", 1), ("episode_tokens", 1)):
