@@ -15,6 +15,9 @@ from textagent_gym.terminal import visible
 if TYPE_CHECKING:
     from textagent_gym.evaluation import Comparison, EpisodeRecord, Interval
 
+_LONGEST_VALUE = 40  # Characters of a setting in which two agents differ.
+_SMALLEST_P = 0.0001  # Of those that are shown as they are.
+
 
 @dataclass(frozen=True, kw_only=True)
 class Compare:
@@ -39,18 +42,21 @@ class Compare:
         from textagent_gym.evaluation import compare, summarize
         from textagent_gym.leaderboard.entries import shown_name
 
-        one, name, _, first = read_played(self.first)
-        other, other_name, _, second = read_played(self.second)
+        one, name, details, first = read_played(self.first)
+        other, other_name, other_details, second = read_played(self.second)
         if one != other:
             raise InvalidOptionError(f"{self.first} is of {one}, and {self.second} of {other}: nothing to compare")
+        differences = _differences(details, other_details) if name == other_name else ""
+        title = f"{shown_name(other_name)} (second) against {shown_name(name)} (first) in {one}{differences}"
         table = Table(
-            title=Text(visible(f"{shown_name(other_name)} (second) against {shown_name(name)} (first) in {one}")),
+            title=Text(visible(title)),
             header_style="bold",
             box=SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
+            padding=0,  # At 80 columns, nothing is cut.
+            show_edge=False,
         )
-        table.add_column("tasks", overflow="fold")
-        for column in ("number", "first\n[95%]", "second\n[95%]", "difference\n[95%]", "better", "worse", "p (exact)"):
+        table.add_column("part", overflow="fold")
+        for column in ("tasks", "first\n[95%]", "second\n[95%]", "difference\n[95%]", "better", "worse", "p\n(exact)"):
             table.add_column(column, no_wrap=True)
         whole = compare(first, second)
         table.add_row("all", *_cells(whole))
@@ -112,8 +118,20 @@ def _cells(comparison: Comparison) -> tuple[str, ...]:
         _stacked(comparison.difference, 3),
         str(comparison.better),
         str(comparison.worse),
-        f"{comparison.p_value:.4f}",
+        f"{comparison.p_value:.4f}" if comparison.p_value >= _SMALLEST_P else f"< {_SMALLEST_P:.4f}",
     )
+
+
+def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """In what two agents of one name differ, the second against the first; "" if in nothing that is known."""
+    from textagent_gym.agents import differing
+    from textagent_gym.leaderboard.entries import shown
+
+    told = [
+        f"{name} ({' against '.join(str(each.get(name, 'not told'))[:_LONGEST_VALUE] for each in (second, first))})"
+        for name in differing([first, second])
+    ]
+    return f"; they differ in {shown(', '.join(told))}" if told else ""
 
 
 def _stacked(value: Interval, digits: int) -> str:
