@@ -157,8 +157,8 @@ def test_every_proportion_lies_in_its_interval() -> None:
 
 
 def test_a_comparison_pairs_tasks_and_leaves_out_what_broke() -> None:
-    first = {"p": records(True, False, False, True), "q": records(False)}
-    second = {"p": [*records(True, True, True), record("t3", False, "gone")], "q": records(True)}
+    first = {"p": records(True, False, False, True), "q": [record("u", False)]}
+    second = {"p": [*records(True, True, True), record("t3", False, "gone")], "q": [record("u", True)]}
     result = compare(first, second)
     assert (result.tasks, result.left_out, result.better, result.worse) == (4, 1, 3, 0)
     assert (result.first, result.second) == (wilson_interval(1, 4), wilson_interval(4, 4))
@@ -166,6 +166,28 @@ def test_a_comparison_pairs_tasks_and_leaves_out_what_broke() -> None:
     assert result.p_value == 0.25
     back = compare(second, first)
     assert (back.better, back.worse, back.p_value) == (0, 3, 0.25)
+
+
+def test_a_task_that_several_parts_play_is_one_task() -> None:
+    first, second = records(True, False, False, True), records(True, True, False, False)
+    once, twice = compare({"p": first}, {"p": second}), compare({"p": first, "q": first}, {"p": second, "q": second})
+    assert once == twice
+    longer = compare({"p": first, "q": first}, {"p": second, "q": records(True, True, True, True)})
+    assert (longer.tasks, longer.better, longer.worse, longer.difference.mean) == (4, 2, 1, 0.25)
+    assert longer.second == cluster_interval([1.0, 1.0, 0.5, 0.5], 8)
+    gone = compare({"p": first, "q": first}, {"p": second, "q": [*second[:3], record("t3", False, "gone")]})
+    assert (gone.tasks, gone.left_out) == (3, 1)
+
+
+def test_two_settings_of_a_task_are_no_two_episodes_of_it() -> None:
+    short, long = records(True, False), records(True, True)
+    assert repeated(short, long) == {}
+    twice = [record("t0", True), record("t0", False), record("t1", False), record("t1", False)]
+    shares = repeated(twice, [*long, *long])
+    assert {name: [share.mean for share in each.values()] for name, each in shares.items()} == {
+        "any": [0.625, 0.75],
+        "all": [0.625, 0.5],
+    }
 
 
 def test_results_of_other_tasks_are_not_compared() -> None:
@@ -242,6 +264,21 @@ def test_success_along_an_axis_is_that_of_bins_that_hold_equal_values_together()
     assert success_by_axis(episodes, "beauty") == {}
     assert sum(rate.episodes for rate in success_by_axis(episodes, "solution_length", most=50).values()) == 9
     assert len(success_by_axis(episodes, "solution_length", most=50)) == 5
+
+
+def test_bins_of_an_axis_are_about_equal_where_one_value_is_common() -> None:
+    values = {12: 1, 13: 2, 14: 1, 15: 7, 16: 3, 17: 1, 18: 2, 20: 2, 21: 1}
+    measured = [value for value, count in values.items() for _ in range(count)]
+    episodes = [
+        replace(record(f"t{number}", True), complexity={"action_size": value}) for number, value in enumerate(measured)
+    ]
+    bins = success_by_axis(episodes, "action_size")
+    assert {bounds: rate.episodes for bounds, rate in bins.items()} == {
+        (12, 14): 4,
+        (15, 15): 7,
+        (16, 17): 4,
+        (18, 21): 5,
+    }
 
 
 def test_the_interquartile_mean_is_that_of_scipy() -> None:

@@ -27,7 +27,7 @@ def evaluation_table(result: Evaluation) -> FittingTable:
     """The result of one environment, and that of each type of task."""
     from textagent_gym.evaluation import summarize_by_type
 
-    rows = [("all", result.episodes, result.unit_returns)]
+    rows = [("all", [result.episodes], result.unit_returns)]
     by_type = summarize_by_type(result.episodes, unit_returns=result.unit_returns)
     types = [(f" {name}", summary) for name, summary in by_type.items()]
     return _table(f"{result.agent} in {result.env}, split {result.split}", rows, types)
@@ -37,8 +37,9 @@ def suite_table(result: Result) -> FittingTable:
     """The result of a suite, and that of each of its parts."""
     evaluations = result.evaluations
     unit_returns = all(evaluation.unit_returns for evaluation in evaluations.values())
-    parts = [(f" {name}", each.episodes, each.unit_returns) for name, each in evaluations.items()]
-    rows = [("all", result.episodes, unit_returns), *(parts if len(parts) > 1 else [])]
+    parts = [(f" {name}", [each.episodes], each.unit_returns) for name, each in evaluations.items()]
+    whole = [evaluation.episodes for evaluation in evaluations.values()]
+    rows = [("all", whole, unit_returns), *(parts if len(parts) > 1 else [])]
     suite, challenge, commitment = result.suite.name.partition("@")  # Of a challenge, a hundred digits would follow.
     title = f"{result.agent:.100} in {suite}{challenge}{commitment[:_DIGITS]}"
     return _table(title, rows, [])
@@ -96,17 +97,18 @@ class FittingTable:
 
 def _table(
     title: str,
-    rows: Sequence[tuple[str, Sequence[EpisodeRecord], bool]],
+    rows: Sequence[tuple[str, Sequence[Sequence[EpisodeRecord]], bool]],
     summaries: Sequence[tuple[str, Summary]],
 ) -> FittingTable:
-    """A table of names, episodes and whether returns stay in 0 to 1; then of names and summaries."""
+    """A table of names, episodes of each part and whether returns stay in 0 to 1; then of names and summaries."""
     from textagent_gym.evaluation import summarize
     from textagent_gym.evaluation.results import total
 
-    scored = any(episode.score is not None for _, episodes, _ in rows for episode in episodes)
+    scored = any(episode.score is not None for _, parts, _ in rows for episodes in parts for episode in episodes)
     shown: list[tuple[str, dict[str, str]]] = []
     caption = ""
-    for number, (name, episodes, unit_returns) in enumerate(rows):
+    for number, (name, parts, unit_returns) in enumerate(rows):
+        episodes = [episode for records in parts for episode in records]
         counted = [episode for episode in episodes if not episode.broken]
         summary = summarize(counted, unit_returns=unit_returns) if counted else None
         shown.append((name, _cells(summary, scored) if summary else {"episodes": "0"}))
@@ -118,8 +120,20 @@ def _table(
             )
             cost = total([episode.cost for episode in episodes])
             caption += "" if cost is None else f", cost {cost:.4g}"
+            caption += _of_repeats(summary.tasks, parts)
     shown += [(name, _cells(summary, scored)) for name, summary in summaries]
     return FittingTable(title, tuple(shown), caption)
+
+
+def _of_repeats(tasks: int, parts: Sequence[Sequence[EpisodeRecord]]) -> str:
+    """Words on tasks that were played several times; "" where none was."""
+    from textagent_gym.evaluation import repeated
+
+    shares = repeated(*parts)
+    if not shares:
+        return ""
+    most = list(shares["any"])[-1]
+    return f"; {tasks} tasks, pass@{most} {shares['any'][most]}, pass^{most} {shares['all'][most]}"
 
 
 def _cells(summary: Summary, scored: bool) -> dict[str, str]:

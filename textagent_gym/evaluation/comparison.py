@@ -29,7 +29,8 @@ class Comparison:
     """How a second agent does on the tasks that a first one has played too.
 
     Attributes:
-        tasks: number of tasks that count: those of which both have played an episode that did not break.
+        tasks: number of tasks that count: those of which both have played an episode that did not break, in every part
+            of a suite that plays them. A task that several parts play, such as with other turn limits, is one task.
         left_out: number of tasks that do not.
         first, second: mean share of successes per task, with its interval (`cluster_interval`).
         difference: second minus first, with its bootstrap interval.
@@ -53,8 +54,9 @@ def compare(
     """Compare the successes of two agents, task by task.
 
     The p-value is that of the exact test of McNemar (1947, "Note on the sampling error of the difference between
-    correlated proportions"), and of the exact sign test where tasks were played several times. The interval resamples
-    tasks, for episodes of one task are not independent (Efron, 1979, "Bootstrap methods").
+    correlated proportions"), and of the exact sign test where tasks were played several times, in one part or in
+    several. The interval resamples tasks, for episodes of one task are not independent (Efron, 1979, "Bootstrap
+    methods").
 
     Args:
         first, second: episodes of each agent, by whatever both played: an environment, or a part of a suite.
@@ -67,17 +69,23 @@ def compare(
     if ours.keys() != theirs.keys():
         only = len(ours.keys() ^ theirs.keys())
         raise InvalidOptionError(f"the results are not of the same tasks: {only} are in one of them only")
-    pairs = [(successes, theirs[task]) for task, successes in ours.items()]
-    counted = [(one, other) for one, other in pairs if one and other]
+    by_task: dict[str, list[tuple[list[bool], list[bool]]]] = {}
+    for (task, part), successes in ours.items():
+        by_task.setdefault(task, []).append((successes, theirs[task, part]))
+    counted = [pairs for pairs in by_task.values() if all(one and other for one, other in pairs)]
     if not counted:
         raise InvalidOptionError("the results have no task in common that did not break")
-    differences = [fmean(other) - fmean(one) for one, other in counted]
+    intervals, shares = [], []
+    for each in ([[pair[side] for pair in pairs] for pairs in counted] for side in (0, 1)):
+        shares.append([fmean(map(fmean, parts)) for parts in each])
+        intervals.append(cluster_interval(shares[-1], sum(len(part) for parts in each for part in parts)))
+    differences = [other - one for one, other in zip(*shares, strict=True)]
     better, worse = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
     return Comparison(
         tasks=len(counted),
-        left_out=len(pairs) - len(counted),
-        first=_success(ours, theirs),
-        second=_success(theirs, ours),
+        left_out=len(by_task) - len(counted),
+        first=intervals[0],
+        second=intervals[1],
         difference=difference_interval(differences, seed),
         better=better,
         worse=worse,
@@ -86,20 +94,14 @@ def compare(
 
 
 def _successes(episodes: Mapping[str, Sequence[EpisodeRecord]]) -> dict[tuple[str, str], list[bool]]:
-    """Which episodes of each task succeeded; empty where every episode broke."""
+    """Which episodes of each task succeeded, by task and part; empty where every episode broke."""
     by_task: dict[tuple[str, str], list[bool]] = {}
     for part, records in episodes.items():
         for episode in records:
-            counted = by_task.setdefault((part, episode.task), [])
+            counted = by_task.setdefault((episode.task, part), [])
             if not episode.broken:
                 counted.append(episode.success)
     return by_task
-
-
-def _success(ours: Mapping[tuple[str, str], list[bool]], theirs: Mapping[tuple[str, str], list[bool]]) -> Interval:
-    """Success of one agent in the tasks that count for both."""
-    counted = [successes for task, successes in ours.items() if successes and theirs[task]]
-    return cluster_interval([fmean(successes) for successes in counted], sum(map(len, counted)))
 
 
 def sign_test(better: int, worse: int) -> float:

@@ -280,7 +280,8 @@ def write_summary(folder: Path, result: Result) -> None:
 def summary_of(result: Result) -> dict[str, Any]:
     """The numbers of a result: of each part, and of all parts together."""
     parts = {
-        name: _numbers(evaluation.episodes, evaluation.unit_returns) for name, evaluation in result.evaluations.items()
+        name: _numbers([evaluation.episodes], evaluation.unit_returns)
+        for name, evaluation in result.evaluations.items()
     }
     unit_returns = all(evaluation.unit_returns for evaluation in result.evaluations.values())
     return {
@@ -289,19 +290,20 @@ def summary_of(result: Result) -> dict[str, Any]:
         "digest": result.suite.digest,
         "agent": result.agent,
         "trust": provable(result.suite.name, result.details, exact=result.exact),
-        "all": _numbers(result.episodes, unit_returns),
+        "all": _numbers([evaluation.episodes for evaluation in result.evaluations.values()], unit_returns),
         "parts": parts,
     }
 
 
-def _numbers(episodes: Sequence[EpisodeRecord], unit_returns: bool) -> dict[str, Any]:
+def _numbers(parts: Sequence[Sequence[EpisodeRecord]], unit_returns: bool) -> dict[str, Any]:
     """A summary as JSON values. Numbers have six digits after the point, so that all machines write the same."""
+    episodes = [episode for records in parts for episode in records]
     broken = sum(bool(episode.broken) for episode in episodes)
     counts = {"asked": len(episodes), "broken": broken}
     if broken == len(episodes):
         return counts
     summary = summarize(episodes, unit_returns=unit_returns)
-    repeats = repeated(episodes)
+    repeats = repeated(*parts)
     solved = sum(episode.success for episode in episodes if not episode.broken)
     values = {name: _value(getattr(summary, name)) for name in Summary.__dataclass_fields__ if name != "broken"}
     tokens, cost = total([episode.tokens for episode in episodes]), total([episode.cost for episode in episodes])

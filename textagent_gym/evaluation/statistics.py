@@ -213,19 +213,28 @@ def _check_draw(successes: int, trials: int, k: int) -> None:
         raise ValueError(f"{k} of {trials} episodes with {successes} successes cannot be drawn")
 
 
-def repeated(episodes: Sequence[EpisodeRecord]) -> dict[str, dict[str, Interval]]:
-    """pass@k ("any") and pass^k ("all"), means over tasks, for every k up to the fewest episodes of a task.
+def repeated(*parts: Sequence[EpisodeRecord]) -> dict[str, dict[str, Interval]]:
+    """pass@k ("any") and pass^k ("all"), means over tasks, for every k up to the fewest episodes of a task in a part.
 
     Intervals resample tasks (`share_interval`). Episodes whose world broke do not count. It is empty where a task has a
     single episode.
+
+    Args:
+        parts: episodes of each setting that is played. In two settings, a task is not repeated: where it is played in
+            several, it counts with the mean over these.
     """
-    by_task = list(_by_task(episode for episode in episodes if not episode.broken).values())
-    most = min((len(cluster) for cluster in by_task), default=0)
+    by_task: dict[str, list[tuple[int, int]]] = {}
+    for episodes in parts:
+        for task, cluster in _by_task(episode for episode in episodes if not episode.broken).items():
+            by_task.setdefault(task, []).append((sum(episode.success for episode in cluster), len(cluster)))
+    most = min((trials for counts in by_task.values() for _, trials in counts), default=0)
     if most < 2:
         return {}
-    counts = [(sum(episode.success for episode in cluster), len(cluster)) for cluster in by_task]
     return {
-        name: {str(k): share_interval([chance(*count, k) for count in counts]) for k in range(1, most + 1)}
+        name: {
+            str(k): share_interval([fmean(chance(*count, k) for count in counts) for counts in by_task.values()])
+            for k in range(1, most + 1)
+        }
         for name, chance in (("any", pass_at_k), ("all", pass_hat_k))
     }
 
@@ -348,12 +357,14 @@ def success_by_axis(
         if value is not None and not episode.broken:
             measured.setdefault(value, []).append(episode)
     bins: list[list[float]] = [[]]
-    total, held = sum(map(len, measured.values())), 0
+    rest, held = sum(map(len, measured.values())), 0  # Episodes from the last bin on, and in it.
     for value in sorted(measured):
-        if bins[-1] and held >= total * len(bins) / most:
+        wanted, more = rest / (most - len(bins) + 1), len(measured[value])
+        if bins[-1] and len(bins) < most and abs(held + more - wanted) > abs(held - wanted):
             bins.append([])
+            rest, held = rest - held, 0
         bins[-1].append(value)
-        held += len(measured[value])
+        held += more
     return {
         (values[0], values[-1]): success_rate([episode for value in values for episode in measured[value]])
         for values in bins
