@@ -24,6 +24,8 @@ from textagent_gym.leaderboard.site import MARKER, MOST_COMPARED, Row, compariso
 from textagent_gym.leaderboard.trajectories import LONGEST_TEXT, bounded
 from textagent_gym.terminal import visible
 
+UNLIMITED = {"episode_turns": None, "episode_tokens": None, "episode_cost": None, "price_input": 2.5, "hints": False}
+"""Settings of a model that is asked without limits."""
 HANDLER = re.compile(r"on[a-z]+")
 
 
@@ -240,8 +242,9 @@ def test_agents_of_one_name_with_other_details_are_told_apart(results: Path, tmp
     twin = replace(entry, slug="twin", result=replace(entry.result, details={"temperature": 0.5}))
     write_pages(tmp_path, [entry, twin], [], "Two")
     page = Tags((tmp_path / "index.html").read_text())
+    assert "oracle (temperature 0.5)" in page.text
+    assert page.text.count("oracle") == 2
     for each in (entry, twin):
-        assert f"oracle ({each.agent_slug[-8:]})" in page.text
         assert (tmp_path / "agents" / f"{each.agent_slug}.html").is_file()
     assert entry.agent_slug != twin.agent_slug
     assert re.fullmatch(r"oracle-[0-9a-f]{24}", entry.agent_slug)  # Of eight digits, anybody finds another agent's.
@@ -255,20 +258,32 @@ def test_agents_of_one_name_with_other_details_are_told_apart(results: Path, tmp
             ("temperature 0.5", "temperature 1.0"),
         ),
         (({"effort": "low", "seed": 1}, {"effort": "high", "seed": 2}), ("effort low, seed 1", "effort high, seed 2")),
-        (({"effort": "x" * 50}, {"effort": "y"}), ()),
-        (({"effort": "<b>"}, {"effort": "b"}), ()),
-        (({"effort": 1}, {"effort": "1"}), ()),
+        (
+            (UNLIMITED, UNLIMITED | {"episode_turns": 20}, UNLIMITED | {"hints": True, "episode_tokens": 900}),
+            ("", "episode_turns 20", "episode_tokens 900, hints"),
+        ),
+        (
+            (UNLIMITED, UNLIMITED | {"episode_cost": 0.25, "price_input": 2.5}),
+            ("", "episode_cost 0.25, price_input 2.5"),
+        ),
+        (({"temperature": 0.0}, {"temperature": None}), ("temperature 0.0", "")),
+        (({"effort": "x" * 70}, {"effort": "y"}), (None, "effort y")),
+        (({"effort": "<b>"}, {"effort": "b"}), (None, "effort b")),
+        (({"effort": 1}, {"effort": "1"}), (None, None)),
+        (({"hints": False}, {}), (None, None)),
     ],
 )
 def test_agents_of_one_name_are_told_apart_by_short_settings(
-    results: Path, tmp_path: Path, values: tuple[dict[str, Any], ...], shown: tuple[str, ...]
+    results: Path, tmp_path: Path, values: tuple[dict[str, Any], ...], shown: tuple[str | None, ...]
 ) -> None:
+    """By the settings that one has and another has not, and by the end of the address where these do not fit."""
     entry = check_entry(results / SUITE.name / "oracle")
     twins = [replace(entry, slug=f"twin-{n}", result=replace(entry.result, details=d)) for n, d in enumerate(values)]
     write_pages(tmp_path, twins, [], "Two")
-    page = Tags((tmp_path / "index.html").read_text())
-    for name in shown or [twin.agent_slug[-8:] for twin in twins]:
-        assert f"oracle ({name})" in page.text
+    for twin, settings in zip(twins, shown, strict=True):
+        told = twin.agent_slug[-8:] if settings is None else settings
+        page = (tmp_path / "agents" / f"{twin.agent_slug}.html").read_text()
+        assert f"<h1><bdi>oracle{f' ({told})' if told else ''}</bdi></h1>" in page
 
 
 def test_episodes_that_broke_gain_no_place(results: Path, tmp_path: Path) -> None:
@@ -365,6 +380,23 @@ def test_a_result_that_takes_too_long_is_left_out(results: Path, monkeypatch: py
         check_entry(results / SUITE.name / "oracle", seconds=1)
     monkeypatch.setattr("textagent_gym.leaderboard.entries.verify_result", verify_result)
     assert check_entry(results / SUITE.name / "oracle", seconds=60).trust == ("replayed",)
+
+
+def test_runs_of_the_very_same_agent_are_numbered_where_one_is_chosen(results: Path, tmp_path: Path) -> None:
+    entry, other = (check_entry(results / SUITE.name / name) for name in ("oracle", "admissible-random"))
+    write_pages(tmp_path, [entry, replace(entry, slug="again"), other], [], "Twice")
+    choices = re.findall(r'value="([^"]+)" data-suite="[^"]+">([^<]+)<', (tmp_path / "compare.html").read_text())
+    assert dict(choices) == {
+        entry.slug: "oracle, run 1",
+        "again": "oracle, run 2",
+        other.slug: "admissible-random",
+    }
+    link = f'<a href="results/again.html">{SUITE.name}</a>'
+    assert re.search(rf"{link} <small>[^<]+, run 2</small>", (tmp_path / "index.html").read_text())
+    assert f"{SUITE.name}, run 2</h1>" in (tmp_path / "results" / "again.html").read_text()
+    values = data(tmp_path / "data" / "results" / "again.js")
+    assert isinstance(values, dict)
+    assert values["agent"] == "oracle, run 2"
 
 
 def test_the_page_of_two_agents_says_in_which_suites_not_every_pair_is_tested(results: Path, tmp_path: Path) -> None:

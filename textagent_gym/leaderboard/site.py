@@ -29,7 +29,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from textagent_gym.agents import differing
+from textagent_gym.agents import differing, identifying
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, summarize
 from textagent_gym.evaluation.trust import CHALLENGE
@@ -47,7 +47,7 @@ MOST_LISTED = 2000
 """Episodes that the page of a result lists; more rows make a page slow."""
 _LONGEST_DETAIL = 2000  # Characters of one fact about an agent.
 _MOST_DETAILS = 50  # Facts about an agent.
-_LONGEST_SETTINGS = 40  # Characters beside a name.
+_LONGEST_SETTINGS = 60  # Characters beside a name.
 _SETTINGS = re.compile(r"[A-Za-z0-9_., +-]*")
 
 
@@ -60,11 +60,13 @@ class Row:
             its address.
         entry: result.
         summary: numbers of all its episodes.
+        run: what tells several results of the agent in one suite apart, such as ", run 2"; else "".
     """
 
     name: str
     entry: Entry
     summary: Summary
+    run: str = ""
 
     @property
     def at_least(self) -> float:
@@ -163,8 +165,11 @@ def write_trajectories(site: Path, entry: Entry, most: int) -> None:
 def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut], title: str) -> None:
     """Write everything but the episodes; which of these can be stepped through is seen from their files."""
     pages = _Pages(site, title)
-    names = _names(entries)
-    rows = [Row(names[entry.agent_slug], entry, _summary(entry, entry.result.episodes)) for entry in entries]
+    names, runs = _names(entries), _runs(entries)
+    rows = [
+        Row(names[entry.agent_slug], entry, _summary(entry, entry.result.episodes), runs[entry.slug])
+        for entry in entries
+    ]
     rows.sort(key=lambda row: (row.entry.result.suite.name, -row.at_least, row.entry.agent))
     by_suite: dict[str, list[Row]] = {}
     by_agent: dict[str, list[Row]] = {}
@@ -264,18 +269,32 @@ def _names(entries: Sequence[Entry]) -> dict[str, str]:
         namesakes.setdefault(entry.agent, {})[entry.agent_slug] = entry
     names = {}
     for name, known in namesakes.items():
-        details = [entry.result.details for entry in known.values()]
+        details = [identifying(entry.result.details) for entry in known.values()]
         settings = [_settings(each, differing(details)) for each in details]
-        telling = len(set(settings)) == len(settings) and all(settings)
         for slug, text in zip(known, settings, strict=True):
-            names[slug] = name if len(known) == 1 else f"{name} ({text if telling else slug[-8:]})"
+            fits = len(text) <= _LONGEST_SETTINGS and _SETTINGS.fullmatch(text)
+            told = text if fits and settings.count(text) == 1 else slug[-8:]
+            names[slug] = f"{name} ({told})" if told else name
     return names
 
 
 def _settings(details: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Some settings of an agent in few words, such as "temperature 0.2"; "" if there are none, or they are long."""
-    text = ", ".join(f"{name} {details[name]}" for name in names if name in details)
-    return text if len(text) <= _LONGEST_SETTINGS and _SETTINGS.fullmatch(text) else ""
+    """Some settings of an agent, such as "hints, temperature 0.2", without those that it does not have."""
+    values = [(name, details.get(name)) for name in names]
+    had = [(name, value) for name, value in values if value is not False and value not in (None, "")]
+    return ", ".join(name if value is True else f"{name} {value}" for name, value in had)
+
+
+def _runs(entries: Sequence[Entry]) -> dict[str, str]:
+    """Numbers of the results of one agent in one suite, by their addresses; see `Row`."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for entry in entries:
+        alike.setdefault((entry.result.suite.name, entry.agent_slug), []).append(entry.slug)
+    return {
+        slug: f", run {number}" if len(slugs) > 1 else ""
+        for slugs in alike.values()
+        for number, slug in enumerate(slugs, 1)
+    }
 
 
 def _summary(entry: Entry, episodes: Sequence[EpisodeRecord]) -> Summary:
@@ -333,8 +352,7 @@ def _result_page(site: Path, row: Row) -> dict[str, Any]:
                 }
             )
     return {
-        "agent": row.name,
-        "entry": entry,
+        "row": row,
         "details": _details(entry),
         "notes": [shown(note) for note in entry.remarks],
         "part_summaries": part_summaries,
@@ -361,7 +379,7 @@ def _outcomes(site: Path, row: Row) -> dict[str, Any]:
     }
     return {
         "slug": entry.slug,
-        "agent": row.name,
+        "agent": row.name + row.run,
         "suite": entry.result.suite.name,
         "comparisons": entry.suite_slug,
         "success": _rounded(summary.success),
