@@ -26,6 +26,7 @@ from textagent_gym.terminal import visible
 
 UNLIMITED = {"episode_turns": None, "episode_tokens": None, "episode_cost": None, "price_input": 2.5, "hints": False}
 """Settings of a model that is asked without limits."""
+FLAG = "Part four: its actions are the oracle's in 9 of 9 turns."
 HANDLER = re.compile(r"on[a-z]+")
 
 
@@ -397,6 +398,29 @@ def test_runs_of_the_very_same_agent_are_numbered_where_one_is_chosen(results: P
     values = data(tmp_path / "data" / "results" / "again.js")
     assert isinstance(values, dict)
     assert values["agent"] == "oracle, run 2"
+
+
+def test_a_flagged_result_says_so_wherever_its_trust_is_told(results: Path, tmp_path: Path) -> None:
+    entry = replace(check_entry(results / SUITE.name / "admissible-random"), flags=(FLAG,))
+    write_pages(tmp_path, [entry, check_entry(results / SUITE.name / "oracle")], [], "Flags")
+    index = (tmp_path / "index.html").read_text()
+    page = (tmp_path / "results" / f"{entry.slug}.html").read_text()
+    for text in (index, page, (tmp_path / "agents" / f"{entry.agent_slug}.html").read_text()):
+        pills = [attributes for tag, attributes in Tags(text).tags if attributes.get("class") == "trust flagged"]
+        assert pills == [{"class": "trust flagged", "title": FLAG}]
+    assert f"Flag: {FLAG}" in Tags(page).text
+    trust = [attributes["data-trust"] for tag, attributes in Tags(index).tags if "data-trust" in attributes]
+    assert sorted(map(str, trust)) == ["replayed", "replayed|flagged"]
+    assert '<option value="flagged">flagged</option>' in index
+
+
+def test_a_flag_is_only_a_note_where_tokens_were_computed_again(results: Path, tmp_path: Path) -> None:
+    entry = replace(check_entry(results / SUITE.name / "admissible-random"), flags=(FLAG,))
+    write_pages(tmp_path, [replace(entry, trust=("replayed", "recomputed"))], [], "Flags")
+    assert "flagged" not in (tmp_path / "index.html").read_text()
+    text = Tags((tmp_path / "results" / f"{entry.slug}.html").read_text()).text
+    assert f"{FLAG} Its tokens were computed again" in text
+    assert "Flag:" not in text
 
 
 def test_the_page_of_two_agents_says_in_which_suites_not_every_pair_is_tested(results: Path, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from textagent_gym.agents import differing, identifying
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, summarize
-from textagent_gym.evaluation.trust import CHALLENGE
+from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED
 from textagent_gym.files import check_writable, whole_folder, write_whole
 from textagent_gym.leaderboard.charts import AXES, MAPS, Point, curve, density_curve, heat_map
 from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
@@ -45,6 +45,8 @@ MOST_COMPARED = 15
 """Results of a suite, the best ones, of which each pair is tested: 105 pairs of 100 tasks take about two seconds."""
 MOST_LISTED = 2000
 """Episodes that the page of a result lists; more rows make a page slow."""
+FLAGGED = "flagged"
+"""What stands beside the levels of trust of a result whose actions are the oracle's or the expert's."""
 _LONGEST_DETAIL = 2000  # Characters of one fact about an agent.
 _MOST_DETAILS = 50  # Facts about an agent.
 _LONGEST_SETTINGS = 60  # Characters beside a name.
@@ -67,6 +69,16 @@ class Row:
     entry: Entry
     summary: Summary
     run: str = ""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Signs that another one has played; none where tokens were computed again, for then nobody has (`worded`)."""
+        return () if RECOMPUTED in self.entry.trust else self.entry.flags
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels of trust, and `FLAGGED` where there is a sign to the contrary."""
+        return (*self.entry.trust, FLAGGED) if self.flags else self.entry.trust
 
     @property
     def at_least(self) -> float:
@@ -179,7 +191,7 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
     filters = (
         ("suite", list(by_suite)),
         ("world", sorted({world for entry in entries for world in entry.worlds})),
-        ("trust", sorted({level for entry in entries for level in entry.trust})),
+        ("trust", sorted({level for row in rows for level in row.levels})),
     )
     shown_rows: dict[str, Any] = {"rows": rows, "agents": len(by_agent), "filters": filters}
     pages.write("index.html", "index.html", "index", **shown_rows, left_out=left_out, literature=literature())
@@ -354,7 +366,7 @@ def _result_page(site: Path, row: Row) -> dict[str, Any]:
     return {
         "row": row,
         "details": _details(entry),
-        "notes": [shown(note) for note in entry.remarks],
+        "notes": [f"Flag: {shown(note)}" if note in row.flags else shown(note) for note in entry.remarks],
         "part_summaries": part_summaries,
         "episodes": episodes[:MOST_LISTED],
         "hidden": max(0, len(episodes) - MOST_LISTED),
