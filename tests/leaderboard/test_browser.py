@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from tests.evaluation.results import SUITE
 from tests.leaderboard.results import ATTACK
 from tests.leaderboard.test_learning import run_folder
 from textagent_gym.evaluation import evaluate_suite
-from textagent_gym.leaderboard import build
+from textagent_gym.leaderboard import build, check_entry
+from textagent_gym.leaderboard.site import write_pages
 from textagent_gym.terminal import visible
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs: pip install playwright")
@@ -237,6 +239,35 @@ def test_two_agents_stand_side_by_side(page: Any, site: Path) -> None:
     page.get_by_label("only tasks on which they differ").uncheck()
     page.locator("#tasks tbody tr:visible a").first.click()
     page.locator("#turn").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_what_speaks_against_a_result_is_seen_without_scrolling_to_the_side(
+    browser: Any, results: Path, tmp_path: Path, width: int, scheme: str
+) -> None:
+    """The success if broken episodes are lost; in a wide window, a flag too, in a colour of its own."""
+    entry, oracle = (check_entry(results / SUITE.name / name) for name in ("admissible-random", "oracle"))
+    broken = {
+        name: replace(part, episodes=(replace(part.episodes[0], broken="gone"), *part.episodes[1:]))
+        for name, part in entry.result.evaluations.items()
+    }
+    doubtful = replace(entry, result=replace(entry.result, agent="mine", evaluations=broken), flags=("A copy.",))
+    write_pages(tmp_path, [doubtful, oracle], [], "Doubts")
+    context = browser.new_context(viewport={"width": width, "height": 740}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(address(tmp_path, "index.html"))
+    page.get_by_label("trust").select_option("flagged")
+    assert agents(page) == ["mine"]
+    remark = page.get_by_text("if these are lost").bounding_box()
+    assert remark["x"] + remark["width"] <= width
+    flag = page.locator("#results .flagged")
+    if width == 1280:
+        box = flag.bounding_box()
+        assert box["x"] + box["width"] <= width
+    colours = page.evaluate("[...document.querySelectorAll('#results .trust')].map(e => getComputedStyle(e).color)")
+    assert len(set(colours)) == 2
+    context.close()
 
 
 def test_an_attackers_words_are_words(page: Any, site: Path) -> None:

@@ -84,7 +84,7 @@ def test_nobody_gains_a_place_by_episodes_that_broke(results: Path, tmp_path: Pa
     build(tmp_path / "results", tmp_path / "site", episodes=0)
     text = Tags((tmp_path / "site" / "index.html").read_text()).text
     success = sum(episode.success for episode in load_result(folder).episodes) / SUITE.episodes
-    assert f"broken: success is {success:.1%} if these are lost" in text
+    assert f"broken: {success:.1%} if these are lost" in text
     assert text.index("100.0%", text.index("oracle")) < text.index("my-model")
 
 
@@ -421,6 +421,32 @@ def test_a_flag_is_only_a_note_where_tokens_were_computed_again(results: Path, t
     text = Tags((tmp_path / "results" / f"{entry.slug}.html").read_text()).text
     assert f"{FLAG} Its tokens were computed again" in text
     assert "Flag:" not in text
+
+
+def test_the_success_if_broken_episodes_are_lost_stands_below_the_success(results: Path, tmp_path: Path) -> None:
+    entry = check_entry(results / SUITE.name / "oracle")
+    first, *rest = entry.result.evaluations["four"].episodes
+    part = replace(entry.result.evaluations["four"], episodes=(replace(first, broken="gone"), *rest))
+    changed = replace(entry, result=replace(entry.result, evaluations={"four": part}))
+    write_pages(tmp_path, [changed], [], "Broken")
+    row = (tmp_path / "index.html").read_text().partition("<tbody>")[2].partition("</tr>")[0]
+    cells = [Tags(cell).text.strip() for cell in row.split("<td")[1:]]
+    assert f"1 broken: {len(rest) / (len(rest) + 1):.1%} if these are lost" in cells[0]
+    assert cells[-1].endswith(f">{len(rest)}")
+
+
+def test_the_score_of_a_world_stands_below_the_return(results: Path, site: Path, tmp_path: Path) -> None:
+    assert "score 0" not in (site / "index.html").read_text()
+    entry = check_entry(results / SUITE.name / "admissible-random")
+    evaluations = {
+        name: replace(part, episodes=tuple(replace(episode, score=0.75) for episode in part.episodes))
+        for name, part in entry.result.evaluations.items()
+    }
+    write_pages(tmp_path, [replace(entry, result=replace(entry.result, evaluations=evaluations))], [], "Scores")
+    for page in ("index.html", f"agents/{entry.agent_slug}.html", f"results/{entry.slug}.html"):
+        assert re.search(
+            r"<small class=\"below\">score 0.75 \[0.\d\d, 0.\d\d\]</small></td>", (tmp_path / page).read_text()
+        )
 
 
 def test_the_page_of_two_agents_says_in_which_suites_not_every_pair_is_tested(results: Path, tmp_path: Path) -> None:
