@@ -21,7 +21,7 @@ from tests.leaderboard.results import ATTACK
 from tests.leaderboard.test_learning import run_folder
 from textagent_gym.evaluation import evaluate_suite
 from textagent_gym.leaderboard import build, check_entry
-from textagent_gym.leaderboard.site import write_pages
+from textagent_gym.leaderboard.site import MOST_COMPARED, write_pages
 from textagent_gym.terminal import visible
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs: pip install playwright")
@@ -239,6 +239,32 @@ def test_two_agents_stand_side_by_side(page: Any, site: Path) -> None:
     page.get_by_label("only tasks on which they differ").uncheck()
     page.locator("#tasks tbody tr:visible a").first.click()
     page.locator("#turn").wait_for()
+
+
+def test_only_a_suite_of_which_not_every_pair_is_tested_says_so(page: Any, results: Path, tmp_path: Path) -> None:
+    entry = check_entry(results / SUITE.name / "oracle")
+    many = [replace(entry, slug=f"s{number}") for number in range(MOST_COMPARED + 1)]
+    other = replace(entry.result, suite=replace(SUITE, name="lights-other-v1"))
+    few = [replace(entry, slug=f"o{number}", result=other) for number in range(MOST_COMPARED)]
+    write_pages(tmp_path, [*many, *few], [], "Many")
+    page.goto(address(tmp_path, "compare.html"))
+    note = page.get_by_text(f"among the {MOST_COMPARED} best results of this suite")
+    playwright.expect(note).to_be_hidden()
+    for chosen, visible_there in (("s0", True), ("o0", False), ("s1", True), ("", False)):
+        page.get_by_label("first").select_option(chosen)
+        playwright.expect(note).to_be_visible(visible=visible_there)
+
+
+@pytest.mark.parametrize("width", [360, 390])
+def test_the_numbers_of_two_agents_stand_in_two_columns_on_a_phone(page: Any, site: Path, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 740})
+    first, second = slug(site, "admissible-random"), slug(site, "oracle")
+    page.goto(address(site, f"compare.html#first={first}&second={second}"))
+    page.locator("#tasks").wait_for()
+    one, other, third = (page.locator("#numbers > div").nth(number).bounding_box() for number in range(3))
+    assert one["y"] == other["y"]
+    assert other["x"] >= one["x"] + one["width"]
+    assert third["y"] > one["y"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -20,7 +20,7 @@ from textagent_gym.evaluation import SUITES, compare, evaluate_suite, load_resul
 from textagent_gym.evaluation.results import IDENTITY, records_of
 from textagent_gym.leaderboard import build, check_entry, find_results
 from textagent_gym.leaderboard.entries import LONGEST_NAME, shown, shown_name
-from textagent_gym.leaderboard.site import MARKER, MOST_COMPARED, Row, comparisons, write_pages
+from textagent_gym.leaderboard.site import MARKER, Row, comparisons, write_pages
 from textagent_gym.leaderboard.trajectories import LONGEST_TEXT, bounded
 from textagent_gym.terminal import visible
 
@@ -447,11 +447,3 @@ def test_the_score_of_a_world_stands_below_the_return(results: Path, site: Path,
         assert re.search(
             r"<small class=\"below\">score 0.75 \[0.\d\d, 0.\d\d\]</small></td>", (tmp_path / page).read_text()
         )
-
-
-def test_the_page_of_two_agents_says_in_which_suites_not_every_pair_is_tested(results: Path, tmp_path: Path) -> None:
-    entry = check_entry(results / SUITE.name / "oracle")
-    many = [replace(entry, slug=f"s{number}") for number in range(MOST_COMPARED + 1)]
-    for shown_entries, says in ((many[:-1], False), (many, True)):
-        write_pages(tmp_path, shown_entries, [], "Many")
-        assert (f"best results of a suite. In {SUITE.name}" in (tmp_path / "compare.html").read_text()) == says

@@ -196,9 +196,7 @@ def write_pages(site: Path, entries: Sequence[Entry], left_out: Sequence[LeftOut
     shown_rows: dict[str, Any] = {"rows": rows, "agents": len(by_agent), "filters": filters}
     pages.write("index.html", "index.html", "index", **shown_rows, left_out=left_out, literature=literature())
     pages.write("about.html", "about.html", "about", left_out=left_out, levels=LEVELS, version=version("textagent-gym"))
-    untested = [suite for suite, of_suite in by_suite.items() if len(of_suite) > MOST_COMPARED]
-    of_suites: dict[str, Any] = {"suites": list(by_suite.items()), "most": MOST_COMPARED, "untested": untested}
-    pages.write("compare.html", "compare.html", "compare", **of_suites)
+    pages.write("compare.html", "compare.html", "compare", suites=list(by_suite.items()), most=MOST_COMPARED)
     pages.write("episode.html", "episode.html", "episode")
     for slug, of_agent in by_agent.items():
         pages.write("agent.html", f"agents/{slug}.html", "agent", **_agent_page(of_agent))

@@ -127,6 +127,8 @@ function startComparison() {
   const keepToSuite = () => {
     const suite = first.selectedOptions[0]?.dataset.suite;
     second.disabled = !suite; // Which results can be compared, the first one says.
+    const results = first.selectedOptions[0]?.closest("optgroup")?.children.length ?? 0;
+    $("untested").hidden = results <= Number($("untested").dataset.most);
     for (const group of second.querySelectorAll("optgroup")) group.hidden = group.disabled = Boolean(suite) && group.label !== suite;
   };
   const choose = () => {
