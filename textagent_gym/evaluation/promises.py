@@ -388,12 +388,24 @@ def _check_step(env: gymnasium.Env[str, str], action: str, step: tuple[Any, ...]
     """Raise `BrokenPromiseError` for a step that does not return what the contract says."""
     observation, reward, terminated, truncated, info = step
     after = f"after {action!r:.100}"
-    _expect(observation in env.observation_space, True, f"the observation {after} is in its space")
+    if observation not in env.observation_space:
+        raise BrokenPromiseError(f"the observation {after} is not in its space: {_outside(observation, env)}")
     _expect(math.isfinite(float(reward)), True, f"the reward {after} is a number")
     _expect((type(terminated), type(truncated)), (bool, bool), f"both ends {after} are truth values")
     _expect("broken" in info, False, f"the world does not break {after}")
     if isinstance(env.unwrapped, TextEnv):
         _expect(info["success"] and not terminated, False, f"a success {after} ends the episode")
+
+
+def _outside(observation: object, env: gymnasium.Env[str, str]) -> str:
+    """Why an observation is not in its space, in words."""
+    space = env.observation_space
+    if not isinstance(space, gymnasium.spaces.Text) or not isinstance(observation, str):
+        return f"it is {observation!r:.100}, and the space {space}"
+    if not space.min_length <= len(observation) <= space.max_length:
+        return f"it has {len(observation)} characters, and the space allows {space.min_length} to {space.max_length}"
+    missing = next(character for character in observation if character not in space.character_set)
+    return f"it holds {missing!r}, which the space's charset lacks"
 
 
 @dataclass(frozen=True, slots=True)
