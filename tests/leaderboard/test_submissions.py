@@ -191,8 +191,25 @@ def test_names_of_models_are_accepted(results: Path, tmp_path: Path, name: str) 
 def test_whoever_accepts_is_told_that_the_oracle_seems_to_have_played(sent: Path, tmp_path: Path) -> None:
     copy = renamed(sent, tmp_path / "copy")
     shown = call("leaderboard", "accept", str(copy), "--into", str(tmp_path / "results")).stdout
-    assert "Note: Part" in shown
+    assert "Flag: Part" in shown
     assert "oracle" in shown
+
+
+def test_a_flag_of_a_policy_that_was_recomputed_is_a_note(
+    sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = replace(check_entry(renamed(sent, tmp_path / "copy")), trust=("replayed", "recomputed"))
+    monkeypatch.setattr("textagent_gym.leaderboard.submissions.accept", lambda *_, **__: entry)
+    shown = call("leaderboard", "accept", str(entry.folder), "--into", str(tmp_path / "results")).stdout
+    assert "Note: Part" in shown
+    assert "Flag" not in shown
+
+
+def test_a_folder_of_results_that_cannot_be_written_is_not_the_fault_of_what_was_sent(sent: Path) -> None:
+    done = call("leaderboard", "accept", str(sent), "--into", "/proc/acc")
+    assert done.returncode == 2
+    assert "Error: /proc/acc cannot be written: " in done.stderr
+    assert "refused" not in done.stderr
 
 
 def test_a_policy_that_was_recomputed_is_not_said_to_be_somebody_else(

@@ -97,9 +97,13 @@ class Accept:
         from rich.console import Console
 
         from textagent_gym.cli.progress import bar, counting
+        from textagent_gym.evaluation.copies import worded
+        from textagent_gym.evaluation.trust import RECOMPUTED
+        from textagent_gym.files import check_writable
         from textagent_gym.leaderboard.submissions import accept
 
         _check_seconds(self.seconds)
+        check_writable(self.into, folder=True)
         try:
             with bar("Replaying") as done:
                 entry = accept(
@@ -116,8 +120,10 @@ class Accept:
         console = Console()
         console.print(f"Accepted: {entry.folder}", soft_wrap=True, markup=False, highlight=False)
         console.print(f"Proven: {', '.join(entry.trust)}.", soft_wrap=True, markup=False, highlight=False)
-        for note in entry.remarks:
-            console.print(visible(f"Note: {note}"), style="yellow", markup=False, highlight=False, soft_wrap=True)
+        label = "Note" if RECOMPUTED in entry.trust else "Flag"
+        flags = [f"{label}: {flag}" for flag in worded(entry.flags, entry.trust)]
+        for remark in (*flags, *(f"Note: {note}" for note in entry.notes)):
+            console.print(visible(remark), style="yellow", markup=False, highlight=False, soft_wrap=True)
         return 0
 
 
