@@ -143,6 +143,12 @@ def test_a_complete_result_says_that_nothing_was_played(tmp_path: Path, asked: t
         (("info", SMALL, "--set", "rooms=4", "--set", "rooms=5"), "rooms is set twice"),
         (("info", "TextWorldCoinCollector", "--set", "level=999"), "1 to 233"),
         (("eval", LIGHTS, "--agent", "genius"), "admissible-random"),
+        (
+            ("eval", LIGHTS, "--agent", "openai:", "--base-url", "http://localhost/v1"),
+            "Error: --agent openai: does not say which model: openai:MODEL",
+        ),
+        (("eval", LIGHTS, "--agent", "model:", "--hints"), "--agent model: does not say which folder: model:FOLDER"),
+        (("eval", LIGHTS, "--agent", "vllm"), "--agent vllm does not say which folder: vllm:FOLDER"),
         (("eval", LIGHTS, "--agent", "os:system"), "makes no agent for an environment: TypeError"),
         (("eval", LIGHTS, "--agent", "os:getpid"), "makes no agent for an environment: TypeError"),
         (("eval", LIGHTS, "--agent", "json:loads"), "the JSON object must be"),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from textagent_gym.evaluation import AgentMaker, EpisodeRecord
 
 _NOTHING_PLAYED = "Complete already: nothing was played."
+_NAMED = {"openai": "MODEL", "model": "FOLDER", "vllm": "FOLDER"}  # What follows these kinds of agents.
 _FIXED_BY_A_SUITE = ("env", "set", "split", "tasks", "episodes", "seed")
 
 
@@ -84,12 +85,16 @@ class Eval(ChosenTasks):
         from textagent_gym.agents import AGENTS, ChatAgents, PolicySettings, agents_of, policy_agents
 
         kind, _, name = self.agent.partition(":")
-        if kind == "openai" and name:
+        if kind in _NAMED and not name:
+            raise InvalidOptionError(
+                f"--agent {self.agent} does not say which {_NAMED[kind].lower()}: {kind}:{_NAMED[kind]}"
+            )
+        if kind == "openai":
             return ChatAgents(name, self.chat)
         sampling = ChatSettings(
             temperature=self.chat.temperature, max_tokens=self.chat.max_tokens, hints=self.chat.hints
         )
-        is_local = kind in ("model", "vllm") and bool(name)
+        is_local = kind in ("model", "vllm")
         if self.chat != (sampling if is_local else ChatSettings()):
             raise InvalidOptionError(f"--agent {self.agent} asks no server: leave out the options of a chat server")
         if is_local:
@@ -104,7 +109,8 @@ class Eval(ChosenTasks):
             return self.agent
         if name:
             return agents_of(self.agent)
-        choice = ", ".join((*AGENTS, "openai:MODEL", "model:FOLDER", "vllm:FOLDER", "MODULE:FUNCTION"))
+        named = (f"{kind}:{what}" for kind, what in _NAMED.items())
+        choice = ", ".join((*AGENTS, *named, "MODULE:FUNCTION"))
         raise InvalidOptionError(f"agent {self.agent!r} does not exist; choose one of: {choice}")
 
     def _challenged(self, path: Path, agent: AgentMaker) -> str:
