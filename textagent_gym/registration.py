@@ -356,7 +356,10 @@ def full_id(env: str) -> str:
     others = [known for known in registry if "/" in known and "gymnasium." not in str(registry[known].entry_point)]
     close = difflib.get_close_matches(name, others, n=3, cutoff=0.3)
     hint = f" Did you mean: {', '.join(close)}?" if close else ""
-    raise InvalidOptionError(f"environment {env!r} does not exist.{hint} See: textagent-gym list")
+    raise InvalidOptionError(
+        f"environment {env!r} does not exist.{hint} See: textagent-gym list. Ids that your own module registers are "
+        "written module:ID"
+    )
 
 
 def world_of(env_id: str) -> World | None:

@@ -138,6 +138,7 @@ def test_a_complete_result_says_that_nothing_was_played(tmp_path: Path, asked: t
     ("arguments", "said"),
     [
         (("info", "TextWorl-w2-o3-q4"), "Did you mean"),
+        (("certify", "Guess-v0"), "module:ID"),
         (("info", SMALL, "--set", "romms=3"), "Did you mean 'rooms'"),
         (("info", SMALL, "--set", "rooms"), "name=value"),
         (("info", SMALL, "--set", "rooms=4", "--set", "rooms=5"), "rooms is set twice"),
