@@ -283,8 +283,8 @@ def _names(entries: Sequence[Entry]) -> dict[str, str]:
         settings = [_settings(each, differing(details)) for each in details]
         for slug, text in zip(known, settings, strict=True):
             fits = len(text) <= _LONGEST_SETTINGS and _SETTINGS.fullmatch(text)
-            told = text if fits and settings.count(text) == 1 else slug[-8:]
-            names[slug] = f"{name} ({told})" if told else name
+            label = text if fits and settings.count(text) == 1 else slug[-8:]
+            names[slug] = f"{name} ({label})" if label else name
     return names
 
 
