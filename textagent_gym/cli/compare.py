@@ -127,11 +127,11 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     from textagent_gym.agents import differing
     from textagent_gym.leaderboard.entries import shown
 
-    told = [
+    settings = [
         f"{name} ({' against '.join(str(each.get(name, 'not told'))[:_LONGEST_VALUE] for each in (second, first))})"
         for name in differing([first, second])
     ]
-    return f"; they differ in {shown(', '.join(told))}" if told else ""
+    return f"; they differ in {shown(', '.join(settings))}" if settings else ""
 
 
 def _stacked(value: Interval, digits: int) -> str:
