@@ -299,7 +299,7 @@ def without_password(url: str) -> str:
 async def _bound(response: Any) -> None:
     """Bound what is read of a response, whatever its status.
 
-    A body that is compressed is refused: a few kilobytes of it may become gigabytes before anybody can count them.
+    A body that is compressed is refused: a few kilobytes may become gigabytes before anybody can count them.
 
     Args:
         response: response of httpx or httpx2, whose body has not been read.
