@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import pytest
@@ -85,6 +85,20 @@ class FailingAgent(NumberAgent):
         return "press black"
 
 
+class ReadingAgent(NumberAgent):
+    """Notes what it is told beside observations, and asks which actions are admissible."""
+
+    name = "reading"
+    told: ClassVar[set[str]] = set()
+
+    def __init__(self, env: Any) -> None:
+        self._base = env.unwrapped
+
+    def act(self, observation: str, info: dict[str, Any]) -> Any:
+        self.told.update(info)
+        return self._base.admissible_actions()[0]
+
+
 def test_help_and_list_name_everything() -> None:
     shown = run("--help").stdout
     names = (
@@ -121,6 +135,15 @@ def test_help_shows_no_python_and_no_flag_that_does_nothing(command: str) -> Non
     assert "{None}" not in text
     assert "default: None" not in text
     assert "--no-" not in text.replace("--no-instructions", "")
+
+
+def test_an_agent_of_a_suite_is_told_what_the_documentation_says(tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "r"))
+    done = call("eval", "--suite", "textcraft-quick-v2", "--agent", f"{__name__}:ReadingAgent", *out)
+    assert done.returncode == 0, done.stderr
+    documentation = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    (sentence,) = re.findall(r"plays a suite, its `info` holds (.*?)\.\s", documentation, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", sentence)) == {*ReadingAgent.told, "score"}
 
 
 @pytest.mark.parametrize("asked", [(LIGHTS, "--tasks", "2"), ("--suite", "textcraft-quick-v2")], ids=["id", "suite"])
