@@ -15,12 +15,14 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from baselines.policy.chat import ChatFormat, chat_of
 from baselines.policy.models import context_length, load_policy, room_before_action
@@ -31,10 +33,10 @@ from baselines.rollout.transformers_backend import TransformersGenerator
 from baselines.settings.config import Precision
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import EpisodeRecord, policy_digest
+from textagent_gym.evaluation import EpisodeRecord, policy_digest, policy_files
 
 TOLERANCE = 0.01
-"""Largest difference of log-probabilities, and of cumulative probabilities.
+"""Largest difference of log-probabilities.
 
 Measured in 32 bits on a CPU: log-probabilities of what 1, 4 and 16 conversations of 12 turns sampled at once from a
 continued cache differ from those of one reading of the whole conversation by at most 7e-6 (2 layers of width 32; 8,000
@@ -43,6 +45,10 @@ fresh policy. They are recorded with four digits, which adds 5e-5. The policies 
 more. Computed in 16 bits, the same policies differ from themselves by up to 0.07 and 0.53 (bfloat16), 0.01 and 0.09
 (float16): up to 57% of the tokens of the larger one by more than this. A tolerance for that lets others pass.
 """
+BOUNDARY = 5e-4
+"""Largest distance of an episode's number from the cumulative probabilities of the token that is recorded, and of a
+logit from the largest where nothing is drawn: ten times what was measured. A wider one would let whoever has the policy
+choose among neighbours, one token in so many as it is wide, and one token may win a lost episode."""
 _SHARE_OF_GPU = 0.8  # Of its memory, for vLLM's weights and cache; the policy itself lies there too.
 _ROUNDED, _ALWAYS = 1 / 1000, 2
 """Largest share of tokens, beside a few, that rounding may have exchanged for their neighbours. Where rounding moves
@@ -69,7 +75,7 @@ class PolicyAgents:
 
     def __init__(self, folder: str, settings: PolicySettings, slots: int = 1, *, vllm: bool = False) -> None:
         policy = policy_digest(folder)
-        model, tokenizer = load_policy(folder)
+        model, tokenizer = _loaded(folder)
         self.chat = chat_of(folder, tokenizer)
         self.settings = settings
         self.name, self.details = _identity(policy, self.chat, settings)
@@ -129,6 +135,19 @@ class PolicyAgents:
             raise
         for (_, answer), completion in zip(asked, completions, strict=True):
             answer.set_result(completion)
+
+
+def _loaded(folder: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The policy of a folder and its tokenizer, from nothing but the files that its digest is of."""
+    with TemporaryDirectory() as alone:
+        for name, path in policy_files(folder).items():
+            link = Path(alone) / name
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path.resolve())
+        try:
+            return load_policy(alone)
+        except InvalidOptionError as error:
+            raise InvalidOptionError(str(error).replace(alone, folder)) from error
 
 
 class _VLLM:
@@ -221,27 +240,45 @@ def _identity(policy: str, chat: ChatFormat, settings: PolicySettings) -> tuple[
     return f"model:{policy[:12]}", {**facts, **sampling, **dialogue, "format": format}
 
 
+def distance(cumulative: torch.Tensor, token: int, number: float) -> float:
+    """Distance of a number of 0 to 1 from the interval in which it picks a token; 0 where it picks this token.
+
+    Args:
+        cumulative: cumulative probabilities of all tokens, shape (tokens,).
+        token: token.
+        number: number that picks.
+
+    >>> distance(torch.tensor([0.25, 0.5, 1.0]), 1, 0.375), distance(torch.tensor([0.25, 0.5, 1.0]), 0, 0.375)
+    (0.0, 0.125)
+    """
+    low = float(cumulative[token - 1]) if token else 0.0
+    return max(low - number, number - float(cumulative[token]), 0.0)
+
+
 class Recomputer:
     """Reads what a policy is said to have sampled, and computes whether it would have.
 
     Args:
         folder: folder of the policy.
         settings: settings of the sampling, as recorded.
-        tolerance: largest difference of log-probabilities, and of cumulative probabilities.
+        tolerance: largest difference of log-probabilities.
+        boundary: largest distance from the cumulative probabilities of a token; see `BOUNDARY`.
 
     Attributes:
         name, details: those of the policy's agents.
         tokens: number of tokens that were computed.
-        exchanged: number of these that are within the tolerance, and not the very token that the policy samples here.
+        exchanged: number of these that are within the boundary, and not the very token that the policy samples here.
     """
 
-    def __init__(self, folder: str, settings: PolicySettings, tolerance: float = TOLERANCE) -> None:
+    def __init__(
+        self, folder: str, settings: PolicySettings, tolerance: float = TOLERANCE, boundary: float = BOUNDARY
+    ) -> None:
         policy = policy_digest(folder)
-        model, tokenizer = load_policy(folder)
+        model, tokenizer = _loaded(folder)
         self._model = model.eval()
         self._chat = chat_of(folder, tokenizer)
         self._settings = settings
-        self._tolerance = tolerance
+        self._tolerance, self._boundary = tolerance, boundary
         self._room = room_before_action(context_length(model), settings.max_action_tokens)
         self.name, self.details = _identity(policy, self._chat, settings)
         self.tokens = self.exchanged = 0
@@ -255,8 +292,8 @@ class Recomputer:
         if self.exchanged <= _ALWAYS + _ROUNDED * self.tokens:
             return ""
         return (
-            f"{self.exchanged} of {self.tokens} tokens are not those that the policy samples, but others within the "
-            "tolerance: rounding exchanges fewer"
+            f"{self.exchanged} of {self.tokens} tokens are not those that the policy samples, but neighbours that are "
+            "as good as equal: rounding exchanges fewer"
         )
 
     def difference(self, conversation: list[dict[str, Any]], record: EpisodeRecord) -> str:
@@ -332,13 +369,11 @@ class Recomputer:
             if not abs(there - here) <= self._tolerance:
                 return f"the log-probability of token {place + 1} is {here:.4f}, and {there:.4f} is recorded: that"
             if temperature == 0.0:
-                likely = float(logits[place, token]) >= float(logits[place].max()) - self._tolerance
+                likely = float(logits[place, token]) >= float(logits[place].max()) - self._boundary
                 same = token == int(logits[place].argmax())
             else:
-                low = float(cumulative[place, token - 1]) if token else 0.0
-                high = float(cumulative[place, token])
-                likely = low - self._tolerance <= uniform[place] <= high + self._tolerance
-                same = low <= uniform[place] <= high
+                away = distance(cumulative[place], token, uniform[place])
+                likely, same = away <= self._boundary, away == 0.0
             if not likely:
                 return f"token {place + 1} is not the one that the policy samples with the seed of the episode: that"
             self.tokens += 1

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from baselines.evaluation.policy_agent import TOLERANCE, PolicyAgents
+from baselines.evaluation import policy_agent
+from baselines.evaluation.policy_agent import BOUNDARY, TOLERANCE, PolicyAgents
 from baselines.policy.models import load_policy, make_tiny_policy
 from baselines.rollout.backend import Prompt
 from baselines.rollout.transformers_backend import TransformersGenerator
@@ -131,7 +134,7 @@ def test_another_policy_is_not_the_one_that_played(honest: Path, tmp_path: Path)
     texts = [message["content"] for message in read(paths(honest)[1])[0]]
     make_tiny_policy(tmp_path / "other", texts, hidden=32, layers=2, heads=2, seed=1)
     (problem,) = problems(honest, tmp_path / "other")
-    assert "it is not a result of model:" in problem
+    assert re.search("it is a result of 'model:.*and the folder holds model:.*: another policy$", problem)
 
 
 def oracles_answers(tiny: Path, folder: Path, settings: PolicySettings = SAMPLED) -> None:
@@ -186,7 +189,7 @@ def test_the_oracles_game_with_the_policys_log_probabilities_is_refused(tiny: Pa
 
 
 def test_a_policy_that_finds_all_tokens_equally_likely_proves_nothing(tiny: Path, tmp_path: Path) -> None:
-    """Every token is then within the tolerance, the oracle's, too."""
+    """Every token is then as good as the one that is picked, the oracle's, too."""
     import torch
 
     from baselines.policy.models import load_policy
@@ -198,7 +201,50 @@ def test_a_policy_that_finds_all_tokens_equally_likely_proves_nothing(tiny: Path
     model.save_pretrained(indifferent)
     oracles_answers(indifferent, tmp_path / "r", PolicySettings(temperature=0.0, max_action_tokens=8))
     (problem,) = problems(tmp_path / "r", indifferent)
-    assert "are not those that the policy samples, but others within the tolerance" in problem
+    assert "are not those that the policy samples, but neighbours that are as good as equal" in problem
+
+
+def test_a_neighbour_that_somebody_would_rather_have_had_is_refused(
+    honest: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has the weights could else win a lost episode by the token that lies beside the one that was drawn."""
+    fair = policy_agent.distance
+    for share, said in ((0.9, []), (1.1, ["is not the one that the policy samples"])):
+        numbers = count()
+
+        def shifted(
+            cumulative: torch.Tensor, token: int, number: float, *, numbers: Any = numbers, share: float = share
+        ) -> float:
+            return fair(cumulative, token, number) + share * BOUNDARY * (next(numbers) == 7)
+
+        monkeypatch.setattr(policy_agent, "distance", shifted)
+        found = problems(honest, tiny)
+        assert [each for each in said if each in found[0]] == said
+        assert bool(found) == bool(said)
+
+
+@pytest.mark.parametrize("name", [".real.safetensors", ".d/real.safetensors"])
+def test_hidden_weights_are_not_those_of_a_policy(name: str, tiny: Path, tmp_path: Path) -> None:
+    """Else one digest would name any number of policies, and a commitment could be met by each of them."""
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    (folder / name).parent.mkdir(exist_ok=True)
+    shutil.copy(folder / "model.safetensors", folder / name)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "transformers_weights": name}))
+    load_policy(str(folder))  # So far goes the attack.
+    with pytest.raises(InvalidOptionError, match="cannot be loaded"):
+        PolicyAgents(str(folder), SAMPLED)
+
+
+def test_code_of_a_policy_is_not_run_and_nobody_is_asked_to(tiny: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    (folder / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    config = json.loads((folder / "config.json").read_text())
+    mine = {"AutoConfig": "mine.Config", "AutoModelForCausalLM": "mine.Model"}
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "mine", "auto_map": mine}))
+    with pytest.raises(InvalidOptionError, match="cannot be loaded"):
+        PolicyAgents(str(folder), SAMPLED)
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
