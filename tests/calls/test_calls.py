@@ -219,3 +219,21 @@ def test_megabytes_of_half_an_answer_are_read_at_once(part: str) -> None:
 
 def test_thoughts_hold_no_action() -> None:
     assert parse_thinking("<THINK>a</THINK><think>b</think><action>c</action>") == "c"
+
+
+@pytest.mark.parametrize(
+    "asked", ["{}", '{{"name": "write", "arguments": {}}}', '{{"name": "write", "arguments": "{}"}}']
+)
+@pytest.mark.parametrize("levels", [101, 900, 100_000])
+def test_what_is_nested_deeply_is_no_call_however_deep_the_stack_is(asked: str, levels: int) -> None:
+    text = asked.format("[" * levels + "]" * levels)
+    said = {asked_at(depth, text) for depth in (0, 300)}
+    assert len(said) == 1
+
+
+def asked_at(depth: int, text: str) -> str:
+    if depth:
+        return asked_at(depth - 1, text)
+    with pytest.raises(ActionError) as error:
+        parse_function(text, [Tool("write", "Write.")])
+    return str(error.value)

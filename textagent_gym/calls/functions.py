@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from textagent_gym.calls.tool import ActionError, Call, Tool
+
+_DEEPEST = 100  # Levels of a call.
 
 
 def parse_function(text: str, tools: Sequence[Tool]) -> Call:
@@ -20,6 +23,7 @@ def parse_function(text: str, tools: Sequence[Tool]) -> Call:
     start = text.find("{")
     try:
         value, _ = json.JSONDecoder().raw_decode(text[start:] if start >= 0 else "")
+        _check_depth(value)
     except (ValueError, RecursionError) as error:
         raise ActionError('There is no JSON object; write {"name": ..., "arguments": {...}}.') from error
     if isinstance(value, dict) and isinstance(value.get("function"), dict):  # As in an OpenAI message.
@@ -29,6 +33,7 @@ def parse_function(text: str, tools: Sequence[Tool]) -> Call:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
+            _check_depth(arguments)
         except (ValueError, RecursionError) as error:
             raise ActionError("The arguments are not a JSON object.") from error
     known = {tool.name: tool for tool in tools}
@@ -38,6 +43,16 @@ def parse_function(text: str, tools: Sequence[Tool]) -> Call:
         raise ActionError("The arguments are not a JSON object.")
     known[name].check(arguments)
     return Call(name, arguments)
+
+
+def _check_depth(value: Any) -> None:
+    """Raise `ValueError` for JSON so deep that whether it can be read depends on how deep in a program that is done."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        lists = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [inner for values in lists for inner in values]
+    if level:
+        raise ValueError(f"nested more than {_DEEPEST} levels deep")
 
 
 def ask_for_functions(tools: Sequence[Tool]) -> str:
