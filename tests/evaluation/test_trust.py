@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -170,11 +172,30 @@ def test_a_ledger_gives_each_commitment_one_seed_and_counts_those_of_a_submitter
     before = ledger.read_text()
     with pytest.raises(InvalidOptionError, match=f"of 'Ada' has its seed, {challenges[0].seed}"):
         draw(tmp_path / "c0.json", tmp_path / "again.json", ledger, "Eve")
+    as_integer = (tmp_path / "c0.json").read_text().replace('"temperature": 1.0', '"temperature": 1')
+    (tmp_path / "same.json").write_text(as_integer)
+    assert as_integer != (tmp_path / "c0.json").read_text()
+    with pytest.raises(InvalidOptionError, match="has its seed"):
+        draw(tmp_path / "same.json", tmp_path / "again.json", ledger, "Ada")
     assert ledger.read_text() == before
     assert not (tmp_path / "again.json").exists()
     unlisted = draw(tmp_path / "c0.json", tmp_path / "again.json")
     with pytest.raises(InvalidOptionError, match="the ledger of draws has no challenge"):
         described(draws, unlisted.suite.name)
+
+
+def test_draws_at_once_give_a_commitment_one_seed(policy: Path, tmp_path: Path) -> None:
+    commit(policy, SUITE, tmp_path / "c.json")
+
+    def again(number: int) -> str:
+        with suppress(InvalidOptionError):
+            return draw(tmp_path / "c.json", tmp_path / f"d{number}.json", tmp_path / DRAWS, "Ada").seed
+        return ""
+
+    with ThreadPoolExecutor(8) as pool:
+        seeds = set(pool.map(again, range(16))) - {""}
+    assert seeds == {each.challenge.seed for each in read_draws(tmp_path / DRAWS)}
+    assert len(seeds) == 1
 
 
 @pytest.mark.parametrize("name", ["", " ", "Ada\n", "\x1b[2J", "a" * 101])
@@ -258,7 +279,7 @@ def test_the_command_line_plays_what_the_caller_names_and_verify_imports_nothing
         ("textagent_gym.agents:AGENTS", "is not a function or class"),
         ("nobody", "MODULE:FUNCTION"),
         ("model:nowhere", "the folder nowhere of the policy does not exist"),
-        ("model:", "MODULE:FUNCTION"),
+        ("model:", "does not say which folder: model:FOLDER"),
     ],
 )
 def test_an_agent_that_is_none_is_refused(agent: str, said: str, tmp_path: Path) -> None:

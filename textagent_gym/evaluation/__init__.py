@@ -40,7 +40,7 @@ from textagent_gym.evaluation.statistics import (
     wilson_interval,
 )
 from textagent_gym.evaluation.suites import Part, Suite
-from textagent_gym.evaluation.trust import Challenge, Commitment, commit, policy_digest, read_challenge
+from textagent_gym.evaluation.trust import Challenge, Commitment, commit, policy_digest, policy_files, read_challenge
 from textagent_gym.evaluation.untrusted import spec_from_file
 from textagent_gym.evaluation.verification import Verification, load_result, verify_result
 
@@ -93,6 +93,7 @@ __all__ = [
     "play",
     "play_until_whole",
     "policy_digest",
+    "policy_files",
     "read_challenge",
     "record",
     "repeated",

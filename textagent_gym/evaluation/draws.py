@@ -13,7 +13,7 @@ from pathlib import Path
 
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.trust import Challenge, challenge_of, draw_seed, write_challenge
-from textagent_gym.files import check_writable, write_whole
+from textagent_gym.files import check_writable, locked_folder, write_whole
 
 DRAWS = "draws.json"
 """Name of the ledger in a folder of results, where the leaderboard looks for it."""
@@ -67,11 +67,13 @@ def draw(commitment: Path, path: Path, ledger: Path | None = None, submitter: st
     if path.exists():
         raise InvalidOptionError(f"{path} is there already, and is not overwritten")
     if ledger is not None:
-        draws = read_draws(ledger)
-        _check_new(draws, challenge.commitment.digest, submitter)
-        lines = [{"submitter": each.submitter, **asdict(each.challenge)} for each in draws]
-        lines.append({"submitter": submitter, **asdict(challenge)})
-        write_whole(ledger, json.dumps(lines, indent=2, sort_keys=True) + "\n")
+        check_writable(ledger)
+        with locked_folder(ledger.parent):  # Two draws at once would each find none before them.
+            draws = read_draws(ledger)
+            _check_new(draws, challenge.commitment.digest, submitter)
+            lines = [{"submitter": each.submitter, **asdict(each.challenge)} for each in draws]
+            lines.append({"submitter": submitter, **asdict(challenge)})
+            write_whole(ledger, json.dumps(lines, indent=2, sort_keys=True) + "\n")
     write_challenge(challenge, path)
     return challenge
 

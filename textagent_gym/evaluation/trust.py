@@ -123,11 +123,26 @@ def settings_of(details: Mapping[str, Any]) -> PolicySettings:
         raise InvalidOptionError("the agent is no policy: its temperature and max_action_tokens are not recorded")
     if not isinstance(hints, bool):
         raise InvalidOptionError(f"hints must be true or false, got {hints!r:.100}")
-    return PolicySettings(temperature=temperature, max_action_tokens=tokens, hints=hints)
+    return PolicySettings(temperature=float(temperature), max_action_tokens=tokens, hints=hints)
 
 
 def policy_digest(folder: str | Path) -> str:
-    """SHA-256 of a policy, hexadecimal: of all files in its folder but notes and hidden ones.
+    """SHA-256 of a policy, hexadecimal: of its files (see `policy_files`) and their names.
+
+    Raises:
+        InvalidOptionError: see `policy_files`.
+    """
+    digest = hashlib.sha256()
+    for name, path in policy_files(folder).items():
+        with open(path, "rb") as file:
+            digest.update(f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def policy_files(folder: str | Path) -> dict[str, Path]:
+    """The files of a policy by their names below its folder, sorted: all but notes and hidden ones.
+
+    Whoever loads a policy that is known by its digest loads these files alone: a configuration may name hidden ones.
 
     Raises:
         InvalidOptionError: the folder does not exist, holds no policy, or takes parts from elsewhere.
@@ -146,11 +161,7 @@ def policy_digest(folder: str | Path) -> str:
     if "config.json" not in files:
         raise InvalidOptionError(f"the folder {folder} holds no policy: it has no config.json, so nobody can load it")
     _check_parts(folder, files)
-    digest = hashlib.sha256()
-    for name, path in sorted(files.items()):
-        with open(path, "rb") as file:
-            digest.update(f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return digest.hexdigest()
+    return dict(sorted(files.items()))
 
 
 def _check_parts(folder: Path, files: Mapping[str, Path]) -> None:
