@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from enum import Enum
 from functools import partial
@@ -40,6 +41,7 @@ from textagent_gym.evaluation import (
     verify_result,
 )
 from textagent_gym.evaluation.episode import MOST_REPEATS
+from textagent_gym.files import write_whole
 from textagent_gym.registration import REGISTRATIONS
 
 DIGESTS = {
@@ -236,6 +238,30 @@ def test_two_programs_do_not_write_one_result(tmp_path: Path) -> None:
             evaluate_suite(SUITE, "random", tmp_path)
 
     evaluate_suite(SUITE, "random", tmp_path, ended=again)
+
+
+def test_two_programs_that_begin_at_once_do_not_write_one_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def play() -> None:
+        with pytest.raises(InvalidOptionError) as error:
+            evaluate_suite(SUITE, "random", tmp_path)
+        said.append(str(error.value))
+
+    other = threading.Thread(target=play)
+
+    def write(path: Path, text: str) -> None:
+        if not other.ident:
+            other.start()
+            other.join(1.0)
+        write_whole(path, text)
+
+    monkeypatch.setattr("textagent_gym.evaluation.results.write_whole", write)
+    evaluate_suite(SUITE, "random", tmp_path, ended=lambda _: other.join())
+    assert said == [f"another program is writing {tmp_path}"]
+    assert verify_result(tmp_path).mismatches == ()
 
 
 def test_a_split_that_is_too_small_is_refused_before_anything_is_played(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 
 from tests.cli.program import call
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import evaluate, replay, save, spec_from_file
+from textagent_gym.evaluation import evaluate, load, replay, save, spec_from_file
 from textagent_gym.evaluation.records import spec_of
+from textagent_gym.wrappers import ChatMessages
 
 LIGHTS = "lights/Lights-v0"
 SWE = "textagent/SWE-v0"
@@ -193,6 +195,23 @@ def test_a_file_fills_no_memory_and_leaves_no_check_out(asked: dict[str, Any], s
     honest = evaluate(LIGHTS, "oracle", tasks=1)
     with pytest.raises(InvalidOptionError, match=said):
         replay(replace(honest, spec=asked))
+
+
+def test_a_conversation_that_grows_with_every_turn_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each observation of `ChatMessages` is all that was said before."""
+    monkeypatch.setattr("textagent_gym.evaluation.episode.MOST_SAID", 20_000)
+    chatting = ChatMessages(gymnasium.make(LIGHTS, switches=6, max_turns=400))
+    (episode,) = evaluate(chatting, "random", tasks=1).episodes
+    assert episode.stopped == "size"
+    assert episode.turns < 40
+
+
+def test_a_header_is_bounded(tmp_path: Path) -> None:
+    evaluate(LIGHTS, "oracle", tasks=1, path=tmp_path / "r.jsonl")
+    text = (tmp_path / "r.jsonl").read_text()
+    (tmp_path / "r.jsonl").write_text(text.replace('"details": {}', f'"details": {{"x": {[0] * 10**6}}}'))
+    with pytest.raises(InvalidOptionError, match="line 1 is longer than a header is"):
+        load(tmp_path / "r.jsonl")
 
 
 def test_a_pattern_that_takes_for_ever_ends_with_the_time(tmp_path: Path) -> None:

@@ -221,8 +221,8 @@ def play(
 
 
 def _size(text: Any) -> int:
-    """Bytes of a text as JSON; none of what is no text."""
-    return len(json.dumps(text)) if isinstance(text, str) else 0
+    """Bytes of a text as JSON; about as many as it has, of a list of messages or whatever else a wrapper gives."""
+    return len(json.dumps(text)) if isinstance(text, str) else len(repr(text))
 
 
 def _told(agent: Agent, name: str) -> Any:

@@ -28,7 +28,8 @@ LONGEST_LINE = 2**24
 LARGEST_FILE = 2**28
 """Bytes of a file that is read, once it is decompressed: what fits into the memory of a small machine."""
 LARGEST_SMALL_FILE = 2**21
-"""Bytes of a file that holds a single value of JSON, such as a summary: that of 30 parts has 60 thousand."""
+"""Bytes of a file, or of a header, that holds a single value of JSON, such as a summary: that of 30 parts has 60
+thousand."""
 _SEAL = "sha256"  # Key of the last line.
 _DEEPEST = 20  # Levels of a line: an argument of a wrapper in a spec has five, and its value has some of its own.
 LARGEST_NUMBER = 2**128
@@ -324,6 +325,8 @@ def load(path: str | Path) -> Evaluation:
         for number, text in enumerate(bounded_lines(path), start=1):
             if sealed:
                 raise ValueError("follows the seal")
+            if number == 1 and len(text) > LARGEST_SMALL_FILE:
+                raise ValueError("is longer than a header is")
             values = read_line(text)
             as_written = json.dumps(values, sort_keys=True).encode() + b"\n"
             if number == 1:

@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -33,7 +33,7 @@ from textagent_gym.evaluation.runner import changed_facts, check_target, evaluat
 from textagent_gym.evaluation.statistics import Interval, Summary, repeated, success_by_axis, summarize
 from textagent_gym.evaluation.suites import Part, Suite
 from textagent_gym.evaluation.trust import provable
-from textagent_gym.files import CHECK, PART, check_writable, lock, write_whole
+from textagent_gym.files import CHECK, PART, check_writable, lock, locked_folder, write_whole
 from textagent_gym.knobs import AXES
 from textagent_gym.wrappers import ActionParser, AdmissibleActionHints
 
@@ -262,13 +262,18 @@ def check_size(part: Part, env: gymnasium.Env[str, str]) -> None:
 def _alone(folder: Path, identity: dict[str, Any]) -> Iterator[None]:
     """Keep other programs from writing the same result; the folder then says what it is the result of."""
     path = folder / IDENTITY
-    if not path.exists() or path.read_text(encoding="utf-8") != to_json(identity):
-        write_whole(path, to_json(identity))
-    with open(path, encoding="utf-8") as file:
-        try:
-            lock(file, wait=False)
-        except BlockingIOError as error:
-            raise InvalidOptionError(f"another program is writing {folder}") from error
+    with ExitStack() as locked:
+        with locked_folder(folder):  # Else two that begin at once would each lock a file of their own.
+            if not path.exists():
+                write_whole(path, to_json(identity))
+            file = locked.enter_context(open(path, encoding="utf-8"))
+            try:
+                lock(file, wait=False)
+            except BlockingIOError as error:
+                raise InvalidOptionError(f"another program is writing {folder}") from error
+            if file.read() != to_json(identity):
+                write_whole(path, to_json(identity))
+                lock(locked.enter_context(open(path, encoding="utf-8")), wait=False)
         yield
 
 
