@@ -21,11 +21,21 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.cli.program import run
+from tests.cli.program import call, run
 from tests.evaluation.results import LIGHTS, SUITE, paths, read, summarize_again, write
 from textagent_gym.agents import make_agent
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import SUITES, Mismatch, begin, evaluate, evaluate_suite, load, replay, verify_result
+from textagent_gym.evaluation import (
+    SUITES,
+    Mismatch,
+    begin,
+    evaluate,
+    evaluate_suite,
+    load,
+    replay,
+    verify_result,
+)
+from textagent_gym.evaluation.results import IDENTITY, SUMMARY, records_of
 
 Edit = Callable[[dict[str, Any], list[Any]], None]
 """Changes the header and the episodes of a file."""
@@ -781,3 +791,31 @@ def test_nothing_in_a_result_commands_the_terminal_and_time_is_bounded(honest: P
     assert late.returncode == 1
     assert "Stopped after 1e-06 seconds" in late.stderr
     assert "Traceback" not in late.stderr
+
+
+def test_a_wrong_number_is_named_by_its_place(honest: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(honest, tmp_path / "r")
+    summary = json.loads((folder / SUMMARY).read_text())
+    turns = summary["all"]["turns"]
+    summary["all"]["turns"], summary["parts"]["four"]["beauty"] = [1, 2, 3], "much"
+    (folder / SUMMARY).write_text(json.dumps(summary, indent=2, sort_keys=True) + "\n")
+    assert [mismatch.what for mismatch in verify_result(folder).mismatches] == [
+        f"all.turns is {turns}, and [1, 2, 3] is recorded",
+        "parts.four.beauty is None, and 'much' is recorded",
+        "it is not what the episodes give",
+    ]
+
+
+def test_of_episodes_that_all_broke_nothing_is_proven(honest: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(honest, tmp_path / "r")
+    (folder / IDENTITY).write_text((folder / IDENTITY).read_text().replace("admissible-random", "mine"))
+    for part in SUITE.parts:
+        values = read(records_of(folder, part))
+        values[0]["agent"] = "mine"
+        for episode in values[1:]:
+            episode.update(broken="gone", success=False, terminated=False, truncated=True, stopped="")
+        write(records_of(folder, part), values)
+    summarize_again(folder)
+    verification = verify_result(folder)
+    assert (verification.mismatches, verification.trust) == ((), ())
+    assert "Proven: nothing." in call("verify", str(folder)).stdout

@@ -85,7 +85,7 @@ class Verify:
             label = "Note" if recomputed else "Flag"
             for flag in worded(verification.flags, verification.trust):
                 _say(f"{label}: {flag}", "yellow")
-            _say(f"Proven: {', '.join(verification.trust)}.", "green")
+            _say(f"Proven: {', '.join(verification.trust) or 'nothing'}.", "green" if verification.trust else "yellow")
             refused = unacceptable(self.result, result)
             if refused:
                 _say(f"`textagent-gym leaderboard accept` refuses it: {refused}.", "yellow")

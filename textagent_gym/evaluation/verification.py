@@ -10,12 +10,13 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 
-from textagent_gym.agents import identifying, recomputer
+from textagent_gym.agents import differing, identifying, recomputer
 from textagent_gym.agents.names import CHECKED_AGENTS
 from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
@@ -59,6 +60,7 @@ from textagent_gym.evaluation.trust import (
 )
 from textagent_gym.files import PART
 
+_MOST_CHANGES = 20  # Numbers of a summary that are told to differ.
 _IDENTITY: dict[str, type] = {"format": str, "suite": str, "digest": str, "agent": str, "details": dict}
 
 
@@ -140,7 +142,9 @@ def verify_result(
     result = load_result(folder)
     policy = None if model is None else _policy(model, result)
     wrong = [Mismatch(None, "", what, IDENTITY) for what in _wrong_player(result, policy, challenge)]
-    recompute = None if policy is None or wrong else policy.difference
+    if wrong:  # What was played by somebody else says nothing of this policy or challenge.
+        return Verification(result=result, mismatches=tuple(wrong), notes=(), exact=result.exact)
+    recompute = None if policy is None else policy.difference
     exact = True
     mismatches: list[Mismatch] = []
     notes: list[str] = []
@@ -179,17 +183,18 @@ def verify_result(
         notes += [note for note in other_versions(evaluation) if note not in notes]
         checked += len(evaluation.episodes)
     if policy is not None and recompute is not None and policy.doubt:
-        wrong.append(Mismatch(None, "", policy.doubt, IDENTITY))
+        mismatches.append(Mismatch(None, "", policy.doubt, IDENTITY))
     # Numbers of episodes that did not happen may be no numbers.
     others = _wrong_digests(folder, result) if mismatches else _wrong_summary(folder, result)
-    mismatches = [*wrong, *mismatches, *(Mismatch(None, "", what, file) for file, what in others)]
+    mismatches = [*mismatches, *(Mismatch(None, "", what, file) for file, what in others)]
     proven = {
         REPLAYED if exact else REPLAYED_BUT_TEXTS: True,
         CHALLENGE: challenge is not None,
         # What a policy was told decides what it says: where that cannot be compared, nothing is proven.
         RECOMPUTED: model is not None and exact and not any(episode.broken for episode in result.episodes),
     }
-    trust = tuple(level for level, right in proven.items() if right and not mismatches and every == 1)
+    is_right = not mismatches and every == 1 and not all(episode.broken for episode in result.episodes)
+    trust = tuple(level for level, right in proven.items() if right and is_right)
     return Verification(
         result=result,
         mismatches=tuple(mismatches),
@@ -218,7 +223,8 @@ def _policy(model: Path, result: Result) -> Any:
 def _wrong_player(result: Result, policy: Any, challenge: Path | None) -> Iterator[str]:
     """What speaks against the policy or the challenge that a result is said to be of."""
     if policy is not None and (result.agent, result.details) != (policy.name, policy.details):
-        yield f"it is not a result of {policy.name} with {policy.details}: {result.agent!r:.100} is recorded"
+        others = ", ".join(differing([policy.details, result.details])) or "name"
+        yield f"it is a result of {result.agent!r:.100}, and the folder holds {policy.name}: another {others}"
     if challenge is not None:
         asked = read_challenge(challenge)
         if result.suite.name != asked.suite.name:
@@ -310,11 +316,21 @@ def _wrong_summary(folder: Path, result: Result) -> Iterator[tuple[str, str]]:
     yield from _wrong_digests(folder, result)
     text, there = _summary(folder)
     here = {**summary_of(result), "files": digests(folder, result.suite)}
-    for name in sorted({*there, *here} - {"files"}):
-        if json.dumps(there.get(name), sort_keys=True) != json.dumps(here.get(name), sort_keys=True):
-            yield SUMMARY, f"{name} is {here.get(name)!r:.200}, and {there.get(name)!r:.200} is recorded"
+    names = {*here, *there} - {"files"}
+    changes = _changes({name: here.get(name) for name in names}, {name: there.get(name) for name in names})
+    for name, now, then in islice(changes, _MOST_CHANGES):
+        yield SUMMARY, f"{name} is {now!r:.100}, and {then!r:.100} is recorded"
     if text != to_json(here).encode():
         yield SUMMARY, "it is not what the episodes give"
+
+
+def _changes(here: Any, there: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Names of values that differ in two objects of JSON, such as `all.tokens`, with both: `None` if one is missing."""
+    if isinstance(here, dict) and isinstance(there, dict):
+        for key in sorted({*here, *there}):
+            yield from _changes(here.get(key), there.get(key), f"{name}.{key:.50}" if name else f"{key:.50}")
+    elif json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):
+        yield name, here, there
 
 
 def _wrong_header(evaluation: Evaluation, result: Result, part: Part, env: gymnasium.Env[str, str]) -> Iterator[str]:
