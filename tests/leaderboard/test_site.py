@@ -79,6 +79,7 @@ def test_nobody_gains_a_place_by_episodes_that_broke(results: Path, tmp_path: Pa
         for episode in values[1:]:
             if not episode["success"]:
                 episode.update(broken="the server is gone", terminated=False, truncated=True)
+                episode["rewards"][-1] = 4321.0  # What broke is not played again.
         write(records, values)
     summarize_again(folder)
     build(tmp_path / "results", tmp_path / "site", episodes=0)
@@ -86,6 +87,7 @@ def test_nobody_gains_a_place_by_episodes_that_broke(results: Path, tmp_path: Pa
     success = sum(episode.success for episode in load_result(folder).episodes) / SUITE.episodes
     assert f"broken: {success:.1%} if these are lost" in text
     assert text.index("100.0%", text.index("oracle")) < text.index("my-model")
+    assert not [page for page in (tmp_path / "site").rglob("*.html") if "4321" in page.read_text()]
 
 
 def test_an_agents_name_shows_what_cannot_be_seen_in_one_line() -> None:

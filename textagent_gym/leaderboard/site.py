@@ -355,7 +355,7 @@ def _result_page(site: Path, row: Row) -> dict[str, Any]:
                     "link": f"{entry.slug}/{name}/{number}" if _is_shown(site, entry, name, number) else "",
                     "ending": ending(episode),
                     "success": episode.success,
-                    "total": episode.total_reward,
+                    "total": None if episode.broken else episode.total_reward,  # Its last turn is not played again.
                     "turns": episode.turns,
                     "optimum": (episode.complexity or {}).get("solution_length"),
                     "invalid": episode.invalid_actions,

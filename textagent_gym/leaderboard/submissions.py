@@ -217,7 +217,8 @@ def _check_own(result: Result, results: Path) -> None:
             continue
         if other.suite == result.suite and _actions(other) == _actions(result):
             raise InvalidOptionError(
-                f"every action is that of {folder}, the result of {shown_name(other.agent)!r}: it is not a new one"
+                f"every action is that of {folder}, the result of {shown_name(other.agent)!r}: it is not a new one, "
+                "unless --model, --challenge or --rerun proves who played"
             )
 
 
