@@ -37,7 +37,7 @@ from textagent_gym.evaluation import (
     write_report,
 )
 from textagent_gym.evaluation.episode import count_tasks
-from textagent_gym.wrappers import AdmissibleActionHints
+from textagent_gym.wrappers import ActionParser, AdmissibleActionHints, InvalidActionPenalty
 
 LIGHTS = "lights/Lights-v0"
 
@@ -141,11 +141,13 @@ def test_the_interval_of_a_return_stays_where_returns_can_be() -> None:
     plain = gymnasium.make(LIGHTS, reward_density=0.5)
     assert interval(True, plain) == wilson_interval(10, 10)
     assert interval(False, plain).high < 1.0
+    assert interval(True, AdmissibleActionHints(ActionParser(plain, "react"))) == wilson_interval(10, 10)
     for other in (
         gymnasium.make(LIGHTS, turn_penalty=0.1),
         gymnasium.make(LIGHTS, invalid_action_penalty=0.1),
         gymnasium.make(LIGHTS, shaping="potential"),
-        AdmissibleActionHints(plain),
+        InvalidActionPenalty(plain, 0.1),
+        ActionParser(InvalidActionPenalty(plain, 0.1), "react"),
     ):
         assert str(interval(True, other)) == "1.000 [n/a]"
 

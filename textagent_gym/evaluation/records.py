@@ -22,6 +22,8 @@ from textagent_gym.files import part_of, whole_file
 from textagent_gym.registration import world_of
 
 _ADDED = ("shaping", "invalid_action_penalty", "turn_penalty")  # Arguments of `TextEnv` that add to rewards.
+_READING = {f"textagent_gym.wrappers.{name}" for name in ("parsing:ActionParser", "hints:AdmissibleActionHints")}
+"""Wrappers in which results of suites are played, and which leave rewards as they are."""
 FORMAT = "textagent-gym evaluation 4"
 LONGEST_LINE = 2**24
 """Bytes of a line that is read: an episode of 50 turns with answers of 300 kilobytes."""
@@ -130,10 +132,11 @@ class Evaluation:
 
     @property
     def unit_returns(self) -> bool:
-        """Whether no return can leave 0 to 1: shaping, penalties and wrappers may add to a world's own rewards."""
-        return not (
-            self.spec.get("additional_wrappers") or any((self.spec.get("kwargs") or {}).get(name) for name in _ADDED)
-        )
+        """Whether no return can leave 0 to 1: shaping, penalties and most wrappers may add to a world's own rewards."""
+        wrappers = self.spec.get("additional_wrappers") or ()
+        if not all(isinstance(each, dict) and str(each.get("entry_point")) in _READING for each in wrappers):
+            return False
+        return not any((self.spec.get("kwargs") or {}).get(name) for name in _ADDED)
 
 
 def begin(
