@@ -146,8 +146,8 @@ def _loaded(folder: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
             link.symlink_to(path.resolve())
         try:
             return load_policy(alone)
-        except InvalidOptionError as error:
-            raise InvalidOptionError(str(error).replace(alone, folder)) from error
+        except (InvalidOptionError, OSError) as error:
+            raise InvalidOptionError(f"the policy cannot be loaded: {error}".replace(alone, folder)) from error
 
 
 class _VLLM:

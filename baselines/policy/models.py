@@ -63,7 +63,7 @@ def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizer
     try:
         model = AutoModelForCausalLM.from_pretrained(name_or_path, dtype=torch.float32, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
-    except (ValueError, RuntimeError, OSError, SafetensorError) as error:
+    except (ValueError, RuntimeError, SafetensorError) as error:
         raise InvalidOptionError(f"the model {name_or_path} cannot be loaded: {error}") from error
     # Where its files are missing, `transformers` makes an empty one, for which every text is nothing.
     words = islice(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys(), _WORDS)
