@@ -8,8 +8,11 @@ is to be read otherwise (a memory that leaves something out, see `rollout/memory
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypedDict, cast
@@ -19,6 +22,9 @@ from transformers import PreTrainedTokenizerBase
 from baselines.settings.dialogue import CHAT_FILE, Dialogue, dialogue_of
 from textagent_gym.errors import InvalidOptionError
 
+_TODAY = datetime(2026, 1, 1, tzinfo=UTC)
+"""What templates that ask for the time are told, in training as in evaluation: else a policy would read something else
+every day."""
 _PLACEHOLDER = "so be it"
 """Stands in for an earlier action, to find the part of the template that a new message adds."""
 
@@ -120,7 +126,10 @@ class ChatFormat:
 
     def _render(self, messages: list[Message], prompt: bool) -> str:
         conversation = cast("list[dict[str, str]]", messages)
-        rendered: Any = self.tokenizer.apply_chat_template(conversation, tokenize=False, add_generation_prompt=prompt)
+        with _seeded():
+            rendered: Any = self.tokenizer.apply_chat_template(
+                conversation, tokenize=False, add_generation_prompt=prompt, strftime_now=_TODAY.strftime
+            )
         return str(rendered)
 
     def _ids(self, text: str) -> list[int]:
@@ -138,6 +147,17 @@ class ChatFormat:
         # Half a character, which JSON in an agent's answer can hold, has no ids.
         whole = text.encode("utf-8", "replace").decode("utf-8")
         return list(self.tokenizer(whole, add_special_tokens=False)["input_ids"])
+
+
+@contextmanager
+def _seeded() -> Iterator[None]:
+    """Let chance take the same course in each block: a template may ask for it."""
+    state = random.getstate()
+    random.seed(0)
+    try:
+        yield
+    finally:
+        random.setstate(state)
 
 
 def _user(content: str) -> Message:

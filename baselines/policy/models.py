@@ -54,17 +54,22 @@ def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizer
     Raises:
         InvalidOptionError: the folder does not exist. A hub name has one slash at most, begins with neither "/" nor
             ".", and does not lie in a folder that is there. Or what is there is no such model, brings code of its own,
-            or has no tokenizer.
+            lacks weights, or has no tokenizer.
     """
     path = Path(name_or_path)
     is_path = name_or_path.startswith(("/", ".", "~")) or name_or_path.count("/") > 1
     if (is_path or ("/" in name_or_path and path.parent.is_dir())) and not path.is_dir():
         raise InvalidOptionError(f"the folder {name_or_path} of the model does not exist")
     try:
-        model = AutoModelForCausalLM.from_pretrained(name_or_path, dtype=torch.float32, trust_remote_code=False)
+        model, loaded = AutoModelForCausalLM.from_pretrained(
+            name_or_path, dtype=torch.float32, trust_remote_code=False, output_loading_info=True
+        )
         tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
     except (ValueError, RuntimeError, SafetensorError) as error:
         raise InvalidOptionError(f"the model {name_or_path} cannot be loaded: {error}") from error
+    if loaded["missing_keys"]:  # `transformers` fills them with random numbers, others each time.
+        missing = ", ".join(sorted(loaded["missing_keys"]))
+        raise InvalidOptionError(f"the model {name_or_path} cannot be loaded: it has no weights {missing:.300}")
     # Where its files are missing, `transformers` makes an empty one, for which every text is nothing.
     words = islice(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys(), _WORDS)
     if not any(tokenizer.encode(word, add_special_tokens=False) for word in words):

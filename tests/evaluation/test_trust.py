@@ -56,6 +56,13 @@ def test_whatever_a_policy_may_be_loaded_from_is_in_its_digest(name: str, policy
     assert policy_digest(policy) != digest
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\r", "a\udcff"])
+def test_no_name_of_a_file_stands_for_two(name: str, policy: Path) -> None:
+    (policy / name).write_text("")
+    with pytest.raises(InvalidOptionError, match="holds a file called"):
+        policy_digest(policy)
+
+
 def test_what_a_download_leaves_beside_a_policy_is_not_in_its_digest(policy: Path) -> None:
     digest = policy_digest(policy)
     (policy / ".cache").mkdir()
@@ -198,7 +205,16 @@ def test_draws_at_once_give_a_commitment_one_seed(policy: Path, tmp_path: Path) 
     assert len(seeds) == 1
 
 
-@pytest.mark.parametrize("name", ["", " ", "Ada\n", "\x1b[2J", "a" * 101])
+@pytest.mark.parametrize("name", ["ada", "A da", "\u0410da"])
+def test_a_submitter_has_one_name(name: str, policy: Path, tmp_path: Path) -> None:
+    for number, temperature in enumerate((1.0, 0.9)):
+        commit(policy, SUITE, tmp_path / f"c{number}.json", PolicySettings(temperature=temperature))
+    draw(tmp_path / "c0.json", tmp_path / "d0.json", tmp_path / DRAWS, "Ada")
+    with pytest.raises(InvalidOptionError, match="reads like 'Ada', who is in the ledger"):
+        draw(tmp_path / "c1.json", tmp_path / "d1.json", tmp_path / DRAWS, name)
+
+
+@pytest.mark.parametrize("name", ["", " ", "Ada ", "Ada\n", "\x1b[2J", "a" * 101])
 def test_a_ledger_names_the_submitter(name: str, policy: Path, tmp_path: Path) -> None:
     commit(policy, SUITE, tmp_path / "c.json")
     with pytest.raises(InvalidOptionError, match="submitter must be a name"):

@@ -440,6 +440,16 @@ def forged(sent: Path, place: Path) -> Path:
     return place
 
 
+def broken(sent: Path, place: Path) -> Path:
+    played(place)
+    records = records_of(place, SUITE.parts[0])
+    values = read(records)
+    values[1].update(broken="gone", success=False, terminated=False, truncated=True)
+    write(records, values)
+    summarize_again(place)
+    return place
+
+
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
@@ -448,8 +458,9 @@ def forged(sent: Path, place: Path) -> Path:
         (of_another_name, "the agent of .* is 'mine 2', and 'mine' in what was sent"),
         (unfinished, "is no right result: .* no complete result"),
         (forged, "is no right result: .* is recorded"),
+        (broken, "1 episodes of .* broke: play them again with eval --retry-broken"),
     ],
-    ids=["same", "linked", "renamed", "unfinished", "forged"],
+    ids=["same", "linked", "renamed", "unfinished", "forged", "broken"],
 )
 def test_what_is_no_second_run_of_the_agent_proves_nothing(tmp_path: Path, other: Any, reason: str) -> None:
     sent = played(tmp_path / "sent")

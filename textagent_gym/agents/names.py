@@ -29,12 +29,27 @@ _LOOKS = str.maketrans({letter: latin for latin, letters in _ALIKE.items() for l
 _BLANK = "\u115f\u1160\u3164\uffa0"  # Letters of Hangul that cannot be seen.
 
 
-def _letters(name: str, signs: str = "|@") -> str:
-    """What a name looks like: without case, spaces, accents and what cannot be seen; lookalikes as Latin letters, also
-    some signs."""
+_OTHER_SCRIPTS = {letter: latin for letter, latin in _LOOKS.items() if letter >= 128}
+
+
+def _visible(name: str, signs: str = "") -> str:
+    """The letters, digits and some signs of a name, without case, accents and what cannot be seen."""
     letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
-    seen = "".join(letter for letter in letters if (letter.isalnum() and letter not in _BLANK) or letter in signs)
-    return seen.translate(_LOOKS).replace("rn", "m")
+    return "".join(letter for letter in letters if (letter.isalnum() and letter not in _BLANK) or letter in signs)
+
+
+def _letters(name: str, signs: str = "|@") -> str:
+    """What a name looks like: its letters with lookalikes as Latin ones, also digits and some signs."""
+    return _visible(name, signs).translate(_LOOKS).replace("rn", "m")
+
+
+def reads_like(name: str, other: str) -> bool:
+    """Whether two names differ in nothing but case, accents, spaces, signs and lookalikes of other scripts.
+
+    >>> reads_like("Ada", "\u0410da "), reads_like("Team 1", "team-1"), reads_like("Team 6", "Team 8")
+    (True, True, False)
+    """
+    return _visible(name).translate(_OTHER_SCRIPTS) == _visible(other).translate(_OTHER_SCRIPTS)
 
 
 def _is_alike(name: str, known: str) -> bool:

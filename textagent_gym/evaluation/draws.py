@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from textagent_gym.agents.names import reads_like
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.trust import Challenge, challenge_of, draw_seed, write_challenge
 from textagent_gym.files import check_writable, locked_folder, write_whole
@@ -44,7 +45,7 @@ def read_draws(path: Path) -> tuple[Draw, ...]:
     try:
         lines = json.loads(path.read_text(encoding="utf-8"))
         draws = [(line.pop("submitter"), line) for line in lines]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidOptionError(f"{path} is no ledger of draws: {error!r}") from None
     return tuple(Draw(submitter=str(name), challenge=challenge_of(values, path)) for name, values in draws)
 
@@ -86,10 +87,14 @@ def _check_new(draws: Sequence[Draw], commitment: str, submitter: str) -> None:
         commitment: digest of the commitment.
         submitter: name of the submitter.
     """
-    if not submitter.strip() or not submitter.isprintable() or len(submitter) > _LONGEST_NAME:
+    if not 0 < len(submitter) <= _LONGEST_NAME or not submitter.isprintable() or submitter != submitter.strip():
         raise InvalidOptionError(
-            f"submitter must be a name of at most {_LONGEST_NAME} characters for the ledger, got {submitter!r:.200}"
+            f"submitter must be a name of at most {_LONGEST_NAME} characters for the ledger, without spaces around it, "
+            f"got {submitter!r:.200}"
         )
+    known = next((each.submitter for each in draws if reads_like(each.submitter, submitter)), submitter)
+    if known != submitter:
+        raise InvalidOptionError(f"submitter {submitter!r} reads like {known!r}, who is in the ledger: use that name")
     for each in draws:
         if each.challenge.commitment.digest == commitment:
             raise InvalidOptionError(

@@ -156,6 +156,9 @@ def policy_files(folder: str | Path) -> dict[str, Path]:
         for name, path in names.items()
         if path.is_file() and path.suffix not in _NOTES and not any(part.startswith(".") for part in name.parts)
     }
+    strange = next((name for name in files if not name.isprintable()), None)
+    if strange is not None:  # A line end in a name could stand for another file.
+        raise InvalidOptionError(f"the folder {folder} of the policy holds a file called {strange!r:.100}")
     if not any(name.endswith((".safetensors", ".bin")) and "/" not in name for name in files):
         raise InvalidOptionError(f"the folder {folder} holds no policy: it has no weights (*.safetensors)")
     if "config.json" not in files:

@@ -172,6 +172,9 @@ def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float, progress: Ca
         again = check_entry(rerun, seconds, progress=progress)
     except InvalidOptionError as error:
         raise InvalidOptionError(f"{rerun}, in which the agent was run again, is no right result: {error}") from error
+    broken = sum(bool(episode.broken) for episode in again.result.episodes)
+    if broken:  # Fewer tasks would make any two successes the same.
+        raise InvalidOptionError(f"{broken} episodes of {rerun} broke: play them again with eval --retry-broken")
     if _files(folder) & _files(rerun):
         raise InvalidOptionError(f"{rerun} has files of {folder}: run the agent again yourself")
     details = entry.result.details, again.result.details

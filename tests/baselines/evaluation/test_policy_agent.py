@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from baselines.evaluation import policy_agent
-from baselines.evaluation.policy_agent import BOUNDARY, TOLERANCE, PolicyAgents
+from baselines.evaluation.policy_agent import BOUNDARY, TOLERANCE, PolicyAgents, Recomputer
 from baselines.policy.models import load_policy, make_tiny_policy
 from baselines.rollout.backend import Prompt
 from baselines.rollout.transformers_backend import TransformersGenerator
@@ -201,7 +201,7 @@ def test_a_policy_that_finds_all_tokens_equally_likely_proves_nothing(tiny: Path
     model.save_pretrained(indifferent)
     oracles_answers(indifferent, tmp_path / "r", PolicySettings(temperature=0.0, max_action_tokens=8))
     (problem,) = problems(tmp_path / "r", indifferent)
-    assert "are not those that the policy samples, but neighbours that are as good as equal" in problem
+    assert "are not those which are sampled here, but neighbours that are as good as equal" in problem
 
 
 def test_a_neighbour_that_somebody_would_rather_have_had_is_refused(
@@ -209,7 +209,10 @@ def test_a_neighbour_that_somebody_would_rather_have_had_is_refused(
 ) -> None:
     """Whoever has the weights could else win a lost episode by the token that lies beside the one that was drawn."""
     fair = policy_agent.distance
-    for share, said in ((0.9, []), (1.1, ["is not the one that the policy samples"])):
+    for share, said in (
+        (0.9, "1 of 11 episodes hold tokens that are not those which are sampled here"),
+        (1.1, "is not the one that the policy samples"),
+    ):
         numbers = count()
 
         def shifted(
@@ -218,9 +221,7 @@ def test_a_neighbour_that_somebody_would_rather_have_had_is_refused(
             return fair(cumulative, token, number) + share * BOUNDARY * (next(numbers) == 7)
 
         monkeypatch.setattr(policy_agent, "distance", shifted)
-        found = problems(honest, tiny)
-        assert [each for each in said if each in found[0]] == said
-        assert bool(found) == bool(said)
+        assert said in problems(honest, tiny)[0]
 
 
 @pytest.mark.parametrize("name", [".real.safetensors", ".d/real.safetensors"])
@@ -234,6 +235,55 @@ def test_hidden_weights_are_not_those_of_a_policy(name: str, tiny: Path, tmp_pat
     load_policy(str(folder))  # So far goes the attack.
     with pytest.raises(InvalidOptionError, match="cannot be loaded"):
         PolicyAgents(str(folder), SAMPLED)
+
+
+def test_what_a_policy_says_beside_its_actions_buys_no_other_token(tiny: Path) -> None:
+    """A policy that finds all tokens equally likely may say thousands that count for nothing."""
+    recomputer = Recomputer(str(tiny), SAMPLED)
+    recomputer.episodes, recomputer.exchanged = 19, 1
+    assert recomputer.doubt
+    recomputer.episodes = 20
+    assert not recomputer.doubt
+
+
+def test_weights_that_are_missing_are_not_drawn_at_random(tiny: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3, "layer_types": None}))
+    with pytest.raises(InvalidOptionError, match=r"it has no weights model\.layers\.2\."):
+        PolicyAgents(str(folder), SAMPLED)
+
+
+@pytest.mark.parametrize("asked", ["strftime_now('%d %f')", "range(90_000)|random"])
+def test_a_template_reads_neither_the_clock_nor_chance(asked: str, tiny: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    template = folder / "chat_template.jinja"
+    template.write_text(template.read_text() + "{{ " + asked + " }}")
+    chats = [PolicyAgents(str(folder), SAMPLED).chat for _ in range(2)]
+    assert chats[0].opening("a room") == chats[1].opening("a room")
+    assert chats[0].opening("a room") != PolicyAgents(str(tiny), SAMPLED).chat.opening("a room")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("chat.json", "{"),
+        ("chat.json", "[1]"),
+        ("chat.json", '{"memory_turns": "x"}'),
+        ("config.json", "[]"),
+        ("config.json", '{"_attn_implementation": "somebody/attention"}'),
+        ("tokenizer.json", "{}"),
+        ("chat_template.jinja", "{{ 1 / 0 }}"),
+        ("chat_template.jinja", "{% if %}"),
+    ],
+)
+def test_whatever_is_in_a_strangers_policy_is_refused_in_words(
+    name: str, text: str, tiny: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    (folder / name).write_text(text)
+    with pytest.raises(InvalidOptionError, match="the policy cannot be loaded"):
+        Recomputer(str(folder), SAMPLED)
 
 
 def test_code_of_a_policy_is_not_run_and_nobody_is_asked_to(tiny: Path, tmp_path: Path) -> None:
