@@ -272,8 +272,6 @@ class Recomputer:
     Args:
         folder: folder of the policy.
         settings: settings of the sampling, as recorded.
-        tolerance: largest difference of log-probabilities.
-        boundary: largest distance from the cumulative probabilities of a token; see `BOUNDARY`.
 
     Attributes:
         name, details: those of the policy's agents.
@@ -281,14 +279,11 @@ class Recomputer:
         exchanged: number of these with a token that is within the boundary, and not the one that is sampled here.
     """
 
-    def __init__(
-        self, folder: str, settings: PolicySettings, tolerance: float = TOLERANCE, boundary: float = BOUNDARY
-    ) -> None:
+    def __init__(self, folder: str, settings: PolicySettings) -> None:
         policy = policy_digest(folder)
         model, self._chat = _loaded(folder)
         self._model = model.eval()
         self._settings = settings
-        self._tolerance, self._boundary = tolerance, boundary
         self._room = room_before_action(context_length(model), settings.max_action_tokens)
         self.name, self.details = _identity(policy, self._chat, settings)
         self.episodes = self.exchanged = 0
@@ -297,7 +292,7 @@ class Recomputer:
     def doubt(self) -> str:
         """Why all episodes together are not what the policy samples, in words; "" if nothing speaks against it.
 
-        The tolerance for each token is not enough: any token is within it where a policy finds all equally likely.
+        The boundary for each token is not enough: any token is within it where a policy finds all equally likely.
         """
         if self.exchanged <= _ROUNDED * self.episodes:
             return ""
@@ -382,17 +377,17 @@ class Recomputer:
         exchanged = False
         for place, token in enumerate(ids):
             there, here = recorded[place], float(log_probs[place, token])
-            if not abs(there - here) <= self._tolerance:
+            if not abs(there - here) <= TOLERANCE:
                 return (
                     f"the log-probability of token {place + 1} is {here:.4f}, and {there:.4f} is recorded: that",
                     False,
                 )
             if temperature == 0.0:
-                likely = float(logits[place, token]) >= float(logits[place].max()) - self._boundary
+                likely = float(logits[place, token]) >= float(logits[place].max()) - BOUNDARY
                 same = token == int(logits[place].argmax())
             else:
                 away = distance(cumulative[place], token, uniform[place])
-                likely, same = away <= self._boundary, away == 0.0
+                likely, same = away <= BOUNDARY, away == 0.0
             if not likely:
                 what = f"token {place + 1} is not the one that the policy samples with the seed of the episode: that"
                 return what, False

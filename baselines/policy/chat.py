@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -149,15 +150,20 @@ class ChatFormat:
         return list(self.tokenizer(whole, add_special_tokens=False)["input_ids"])
 
 
+_chance = threading.Lock()
+"""Held while the state of chance is another one: of two threads, the second would keep what the first has seeded."""
+
+
 @contextmanager
 def _seeded() -> Iterator[None]:
     """Let chance take the same course in each block: a template may ask for it."""
-    state = random.getstate()
-    random.seed(0)
-    try:
-        yield
-    finally:
-        random.setstate(state)
+    with _chance:
+        state = random.getstate()
+        random.seed(0)
+        try:
+            yield
+        finally:
+            random.setstate(state)
 
 
 def _user(content: str) -> Message:
