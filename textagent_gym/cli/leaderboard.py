@@ -97,8 +97,7 @@ class Accept:
         from rich.console import Console
 
         from textagent_gym.cli.progress import bar, counting
-        from textagent_gym.evaluation.copies import worded
-        from textagent_gym.evaluation.trust import RECOMPUTED
+        from textagent_gym.evaluation.copies import labelled
         from textagent_gym.files import check_writable
         from textagent_gym.leaderboard.submissions import accept
 
@@ -120,9 +119,7 @@ class Accept:
         console = Console()
         console.print(f"Accepted: {entry.folder}", soft_wrap=True, markup=False, highlight=False)
         console.print(f"Proven: {', '.join(entry.trust)}.", soft_wrap=True, markup=False, highlight=False)
-        label = "Note" if RECOMPUTED in entry.trust else "Flag"
-        flags = [f"{label}: {flag}" for flag in worded(entry.flags, entry.trust)]
-        for remark in (*flags, *(f"Note: {note}" for note in entry.notes)):
+        for remark in (*labelled(entry.flags, entry.trust), *(f"Note: {note}" for note in entry.notes)):
             console.print(visible(remark), style="yellow", markup=False, highlight=False, soft_wrap=True)
         return 0
 

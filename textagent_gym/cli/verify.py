@@ -64,7 +64,7 @@ class Verify:
         from textagent_gym.cli.progress import bar, counting
         from textagent_gym.cli.tables import suite_table
         from textagent_gym.evaluation import verify_result
-        from textagent_gym.evaluation.copies import worded
+        from textagent_gym.evaluation.copies import labelled
         from textagent_gym.evaluation.trust import RECOMPUTED
         from textagent_gym.leaderboard.submissions import unacceptable
 
@@ -82,9 +82,8 @@ class Verify:
         if not status:
             console = Console()
             console.print(suite_table(result))
-            label = "Note" if recomputed else "Flag"
-            for flag in worded(verification.flags, verification.trust):
-                _say(f"{label}: {flag}", "yellow")
+            for flag in labelled(verification.flags, verification.trust):
+                _say(flag, "yellow")
             _say(f"Proven: {', '.join(verification.trust) or 'nothing'}.", "green" if verification.trust else "yellow")
             refused = unacceptable(self.result, result)
             if refused:

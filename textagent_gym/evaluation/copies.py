@@ -134,6 +134,12 @@ def worded(flags: Sequence[str], trust: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{flag} Its tokens were computed again: it is the policy that plays like this." for flag in flags)
 
 
+def labelled(flags: Sequence[str], trust: Sequence[str]) -> tuple[str, ...]:
+    """Flags as a command prints them (see `worded`): only a note where tokens were computed again."""
+    label = "Note" if RECOMPUTED in trust else "Flag"
+    return tuple(f"{label}: {flag}" for flag in worded(flags, trust))
+
+
 def _expert_episodes(env: gymnasium.Env[str, str], base: TextEnv[Any], evaluation: Evaluation) -> EpisodeCopy:
     """The long episodes of a result, compared with the expert's."""
     long = [
