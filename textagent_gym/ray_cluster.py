@@ -7,6 +7,10 @@ machines have this suite installed.
 from __future__ import annotations
 
 import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from textagent_gym.errors import MissingDependencyError
@@ -25,8 +29,25 @@ def import_ray() -> Any:
     return ray
 
 
+@contextmanager
+def kept_sigterm() -> Iterator[None]:
+    """Set the handler of SIGTERM again that Ray replaces as a process joins a cluster.
+
+    Ray's raises `SystemExit` wherever the main thread is, which a run takes for an error of what it was doing.
+    """
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        # `None`: it was not set from Python, and cannot be set again.
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
+
+
 def join_cluster() -> Any:
     """The module `ray`, after this process has joined the cluster.
+
+    SIGTERM does in this process what it did before.
 
     Raises:
         MissingDependencyError: Ray is not installed.
@@ -36,7 +57,8 @@ def join_cluster() -> Any:
     if not ray.is_initialized():
         # Left to itself, Ray would join whichever cluster was started last on this machine, also one that has ended.
         address = None if os.environ.get("RAY_ADDRESS") else "local"
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
+        with kept_sigterm():
+            ray.init(address=address, log_to_driver=False, configure_logging=False)
     return ray
 
 

@@ -17,7 +17,7 @@ from gymnasium import Wrapper
 
 from tests.vector.worlds import misbehaving, raising_at_birth
 from textagent_gym.errors import WorkerError
-from textagent_gym.ray_cluster import cluster_cpus
+from textagent_gym.ray_cluster import cluster_cpus, kept_sigterm
 from textagent_gym.vector import ReadyFirstPool, Received, env_maker, transports
 
 ray = pytest.importorskip("ray")
@@ -51,7 +51,8 @@ def cluster() -> Iterator[Any]:
         cluster = Cluster(initialize_head=True, head_node_args=node)
         other = cluster.add_node(num_cpus=2, object_store_memory=80 << 20)
         ray.shutdown()  # Another test of this process may have joined another cluster.
-        ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
+        with kept_sigterm():
+            ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
         cluster.wait_for_nodes()
         cluster.other = other
         yield cluster

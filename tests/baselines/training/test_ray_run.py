@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from baselines import grpo
 from tests.baselines.runs import ROOT, curve, lines, small_run
+from textagent_gym.ray_cluster import join_cluster, kept_sigterm
 
 ray = pytest.importorskip("ray")
 
@@ -21,14 +23,15 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A cluster with two CPUs, whose workers find the worlds of the tests."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(Path(lights.__file__).parent)]))
     ray.shutdown()  # Another test of this process may have joined another cluster.
-    ray.init(
-        address="local",
-        num_cpus=2,
-        object_store_memory=80 << 20,
-        include_dashboard=False,
-        log_to_driver=False,
-        configure_logging=False,
-    )
+    with kept_sigterm():
+        ray.init(
+            address="local",
+            num_cpus=2,
+            object_store_memory=80 << 20,
+            include_dashboard=False,
+            log_to_driver=False,
+            configure_logging=False,
+        )
     yield
     ray.shutdown()
 
@@ -46,3 +49,16 @@ def test_a_run_on_a_cluster_has_the_curve_and_the_evaluations_of_one_with_thread
         del line["seconds"]
     assert there == here
     assert len(there) == 3
+
+
+@pytest.mark.slow
+def test_sigterm_does_after_joining_a_cluster_what_it_did_before() -> None:
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    ray.shutdown()
+    try:
+        mine = signal.getsignal(signal.SIGTERM)
+        join_cluster()
+        assert signal.getsignal(signal.SIGTERM) is mine
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        ray.shutdown()
