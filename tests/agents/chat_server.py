@@ -14,12 +14,16 @@ The first part of the path says how it behaves:
     slow      as good, after a moment in which others can ask
     thinking  as good, with reasoning, and text beside a call
     empty     an answer without a word
+    refused   a refusal
+    versioned  as good, with names of what has answered that change
     odd       calls that are damaged, several at once
     drip      a space every tenth of a second, and never an end
     parts     as good, in parts
     half      an answer with half of a pair of surrogates, then as good
     moderated 403 after the first answer
     broken-NAME   what is no answer of the protocol (see `NO_ANSWERS`)
+    ended-REASON  as good, with a reason for which the answer ended
+    failing-REASON  as ended, and every second call as good
     counting-NAME  as good, with numbers of tokens that are none (see `NO_COUNTS`)
 """
 
@@ -190,6 +194,12 @@ class Handler(BaseHTTPRequestHandler):
         answer = completion(message)
         if mood.startswith("counting-"):
             answer["usage"] = NO_COUNTS[mood.removeprefix("counting-")]
+        if mood.startswith("ended-") or (mood.startswith("failing-") and next(CALLS) % 2):
+            answer["choices"][0]["finish_reason"] = mood.partition("-")[2]
+        if mood == "refused":
+            answer["choices"][0]["message"] |= {"content": None, "refusal": "I will not press anything."}
+        if mood == "versioned":
+            answer |= {"model": f"m-{len(asked['messages']) // 4}", "system_fingerprint": "fp_1"}
         if mood == "uncounted":
             del answer["usage"]
         return self.reply(200, answer)

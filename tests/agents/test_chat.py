@@ -121,6 +121,59 @@ def test_reasoning_and_text_beside_a_call_are_kept_as_the_agents_own_word(
     assert [mismatch.episode for mismatch in verify_result(folder).mismatches] == [0]
 
 
+@pytest.mark.parametrize(
+    ("mood", "cut", "refused"),
+    [("good", 0, 0), ("ended-length", 1, 0), ("ended-content_filter", 0, 1), ("refused", 0, 1), ("ended-eos", 0, 0)],
+)
+def test_how_many_answers_were_cut_or_refused_is_recorded(
+    server: str, mood: str, cut: int, refused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+    folder = tmp_path / "r"
+    result = evaluate_suite(SUITE, agents(server, mood), folder)
+    for episode in result.episodes:
+        assert (episode.cut, episode.refused) == (cut * episode.turns, refused * episode.turns)
+        assert episode.tokens_read == 10 * episode.turns
+        assert episode.served == ("m",)
+    numbers = json.loads((folder / "summary.json").read_text())["all"]
+    turns = sum(episode.turns for episode in result.episodes)
+    assert (numbers["cut"], numbers["refused"], numbers["tokens_read"]) == (cut * turns, refused * turns, 10 * turns)
+    _, conversations = paths(folder)
+    answers = [message for said in read(conversations) for message in said if message["role"] == "assistant"]
+    reason = mood.removeprefix("ended-") if mood != "refused" else "refusal"
+    assert {answer.get("ended") for answer in answers} == {reason if cut or refused else None}
+    records, _ = paths(folder)
+    jsonschema.validate(read(records)[1], schemas()["PART.jsonl"])
+    assert verify_result(folder).mismatches == ()
+
+
+@pytest.mark.parametrize("reason", ["error", "abort", "network_error", "insufficient_system_resource"])
+def test_an_answer_that_the_server_could_not_finish_is_no_action(server: str, reason: str) -> None:
+    result = play(server, f"failing-{reason}", tasks=2)
+    assert all(episode.success and episode.served == ("m",) for episode in result.episodes)
+    (episode,) = play(server, f"ended-{reason}", tasks=1, retries=1).episodes
+    assert reason in episode.broken
+    assert episode.actions == ()
+
+
+def test_what_has_answered_is_recorded_as_the_server_calls_it(server: str) -> None:
+    for episode in play(server, "versioned").episodes:
+        names = (f"m-{(turn + 1) // 2} fp_1" for turn in range(episode.turns))
+        assert episode.served == tuple(dict.fromkeys(names))
+
+
+def test_a_call_is_kept_as_it_was_written(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+    evaluate_suite(SUITE, agents(server, "good", tools=True), tmp_path / "r")
+    _, conversations = paths(tmp_path / "r")
+    for message in read(conversations)[0]:
+        if message["role"] == "assistant":
+            call = json.loads(message["call"])
+            assert call["name"] == "act"
+            assert json.loads(call["arguments"]) == {"action": message["content"]}
+    assert verify_result(tmp_path / "r").mismatches == ()
+
+
 class Talkative:
     """Says more beside its actions than is kept."""
 
@@ -359,11 +412,11 @@ def test_the_cost_of_a_suite_is_in_its_summary(server: str, tmp_path: Path, monk
     jsonschema.validate(json.loads(lines[1]), schemas()["PART.jsonl"])
 
 
-def test_a_result_continues_at_another_address_and_for_other_prices_and_says_so(
+def test_a_result_continues_at_another_address_and_says_so_and_not_for_other_prices(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(SUITES, SUITE.name, SUITE)
-    folder, first, second = tmp_path / "r", agents(server, "good"), agents(server, "parts", **PRICES)
+    folder, first, second = tmp_path / "r", agents(server, "good", **PRICES), agents(server, "parts", **PRICES)
     answer, left = first.answer, [7]
 
     def spent(*arguments: Any, **options: Any) -> Any:
@@ -375,9 +428,12 @@ def test_a_result_continues_at_another_address_and_for_other_prices_and_says_so(
     monkeypatch.setattr(first, "answer", spent)
     with pytest.raises(AgentFailedError):
         evaluate_suite(SUITE, first, folder)
+    others = agents(server, "good", price_input=1.0, price_output=20.0)
+    with pytest.raises(InvalidOptionError, match=r"another result \(different: details.price_input\)"):
+        evaluate_suite(SUITE, others, folder)
     evaluate_suite(SUITE, second, folder)
     kept = {path: path.read_bytes() for path in folder.iterdir()}
-    evaluate_suite(SUITE, agents(server, "good", price_input=1.0, price_output=1.0), folder)  # It is complete.
+    evaluate_suite(SUITE, agents(server, "good", **PRICES), folder)  # It is complete.
     assert {path: path.read_bytes() for path in folder.iterdir()} == kept
     assert json.loads((folder / "result.json").read_text())["details"] == first.details
     assert [load(folder / f"{part.name}.jsonl").details for part in SUITE.parts] == [second.details] * 2

@@ -14,7 +14,7 @@ from tests.cli.program import call, run
 from tests.evaluation.results import SUITE, paths, read, write
 from tests.leaderboard.results import ATTACK
 from textagent_gym.errors import AgentError, InvalidOptionError
-from textagent_gym.evaluation import evaluate_suite, load_result
+from textagent_gym.evaluation import SUITES, evaluate_suite, load_result, verify_result
 from textagent_gym.leaderboard.atif import atif
 from textagent_gym.leaderboard.conversations import read_conversations
 from textagent_gym.leaderboard.inspect_logs import write_inspect_log
@@ -73,6 +73,60 @@ def test_inspect_reads_its_logs(results: Path, name: str, tmp_path: Path) -> Non
         assert sample.scores["textagent_gym"].value == int(record.success)
     share = sum(record.success for record in records) / len(records)
     assert there.results.scores[0].metrics["accuracy"].value == pytest.approx(share)
+
+
+class Calling:
+    """Calls a function, and counts."""
+
+    name = "calling"
+    details: dict[str, Any] = {"model": "m", "temperature": 0.5, "max_tokens": "many"}  # noqa: RUF012
+
+    def __init__(self, env: gymnasium.Env[str, str]) -> None:
+        self.tokens, self.tokens_read, self.cost, self.cut, self.served = 7, 40, 0.25, 0, ["m-1"]
+        self.remarks = {"call": json.dumps({"name": "act", "arguments": '{"action": "press red"}'}), "ended": "length"}
+
+    def reset(self, seed: int) -> None:
+        pass
+
+    def act(self, observation: str, info: dict[str, Any]) -> str:
+        return "press red"
+
+
+def test_calls_tokens_and_sampling_are_where_others_look_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SUITES, SUITE.name, SUITE)
+    reader = pytest.importorskip("atif", reason="needs: pip install atif")
+    log = pytest.importorskip("inspect_ai.log", reason='needs: pip install "textagent-gym[inspect]"')
+    evaluate_suite(SUITE, Calling, tmp_path / "r")
+    assert verify_result(tmp_path / "r").mismatches == ()
+    episodes = [each for each in read_conversations(tmp_path / "r") if each.part == SUITE.parts[0].name]
+    for conversation in episodes:
+        trajectory = reader.Trajectory.model_validate_json(json.dumps(atif(conversation)))
+        for step in trajectory.steps:
+            if step.source == "agent":
+                (call,) = step.tool_calls
+                assert (call.function_name, call.arguments) == ("act", {"action": "press red"})
+                assert step.observation.results[0].source_call_id == call.tool_call_id
+                assert step.extra["ended"] == "length"
+        metrics = trajectory.final_metrics
+        assert (metrics.total_prompt_tokens, metrics.total_completion_tokens) == (40, 7)
+        assert (metrics.extra["cost"], metrics.extra["served"], metrics.extra["cut"]) == (0.25, ["m-1"], 0)
+    write_inspect_log(tmp_path / "part.eval", episodes)
+    there = log.read_eval_log(str(tmp_path / "part.eval"))
+    assert there.eval.model_generate_config.temperature == 0.5
+    assert there.eval.model_generate_config.max_tokens is None
+    (usage,) = there.stats.model_usage.values()
+    assert (usage.input_tokens, usage.output_tokens) == (40 * len(episodes), 7 * len(episodes))
+    for sample, conversation in zip(there.samples, episodes, strict=True):
+        (usage,) = sample.model_usage.values()
+        assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (40, 7, 47)
+        called = [call for message in sample.messages if message.role == "assistant" for call in message.tool_calls]
+        assert {(call.function, call.arguments["action"]) for call in called} == {("act", "press red")}
+        answers = [message for message in sample.messages if message.role == "tool"]
+        assert [message.tool_call_id for message in answers] == [call.id for call in called]
+        assert tuple(message.metadata["reward"] for message in answers) == conversation.record.rewards
+        assert sample.metadata["cost"] == 0.25
 
 
 def test_a_conversation_of_something_else_is_refused(results: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import gymnasium
 
-from textagent_gym.agents.base import Agent, differing, identifying
+from textagent_gym.agents.base import Agent, chosen, differing, identifying
 from textagent_gym.agents.chat import ChatAgents, ChatSettings
 from textagent_gym.agents.expert import ExpertAgent
 from textagent_gym.agents.human import HumanAgent
@@ -27,6 +27,7 @@ __all__ = [
     "PolicySettings",
     "RandomAgent",
     "agents_of",
+    "chosen",
     "differing",
     "identifying",
     "make_agent",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import gymnasium
@@ -18,10 +18,11 @@ class Agent(Protocol):
     """Plays one environment, an episode at a time.
 
     An agent may have further attributes: `details` (facts about it that are recorded, as JSON values), `stop_reason`
-    (why its last `act` returned `None`, in a word; "gave up" if it does not say), `tokens` (number of tokens that it
-    has written in this episode), `cost` (money that this episode has cost), `sampled` (`ids` and `log_probs` of the
-    tokens of its last action) and `remarks` (what its model wrote beside that action: `reasoning`, and `text` beside
-    the call of a function).
+    (why its last `act` returned `None`, in a word; "gave up" if it does not say), `tokens` and `tokens_read` (number of
+    tokens that it has written and read in this episode), `cost` (money that this episode has cost), `cut` and `refused`
+    (number of its answers that ended at a limit of tokens, and that were refused or withheld), `served` (names of the
+    models that answered), `sampled` (`ids` and `log_probs` of the tokens of its last action) and `remarks` (what its
+    model wrote beside that action; see `evaluation.remarks.REMARKS`).
     """
 
     name: str
@@ -51,13 +52,24 @@ def identifying(details: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in details.items() if name not in others}
 
 
-def differing(details: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of the facts that say who an agent is (see `identifying`) in which several agents differ, sorted.
+def chosen(details: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts about an agent that stay the same in a result: all but where its server is.
+
+    >>> chosen({"model": "m", "base_url": "http://localhost/v1", "price_input": 2.0})
+    {'model': 'm', 'price_input': 2.0}
+    """
+    return {name: value for name, value in details.items() if name != "base_url"}
+
+
+def differing(
+    details: Sequence[Mapping[str, Any]], facts: Callable[[Mapping[str, Any]], dict[str, Any]] = identifying
+) -> list[str]:
+    """Names of some facts in which several agents differ, sorted: of those that say who an agent is, unless told.
 
     >>> differing([{"model": "m", "temperature": 0.0}, {"model": "m", "temperature": 1.0, "effort": "high"}])
     ['effort', 'temperature']
     """
-    known = [{name: json.dumps(value, sort_keys=True) for name, value in identifying(each).items()} for each in details]
+    known = [{name: json.dumps(value, sort_keys=True) for name, value in facts(each).items()} for each in details]
     names = {name for each in known for name in each}
     return sorted(name for name in names if len({each.get(name) for each in known}) > 1)
 

@@ -171,12 +171,16 @@ class ChatAgent:
         env: environment that is played.
 
     Attributes:
-        tokens: number of tokens written in this episode; `None` if the server does not count them.
+        tokens, tokens_read: number of tokens written and read in this episode; `None` if the server does not count
+            them.
         cost: price of all tokens read and written in this episode; `None` without prices, or if the server does not
             count them.
         stop_reason: "context", "turns", "tokens", "cost" or "time", once the agent has stopped.
-        remarks: what the model wrote beside its last action: `reasoning`, where the server tells it, and `text` beside
-            the call of a function.
+        cut, refused: number of answers of this episode that ended at a limit of tokens, and of those that the model
+            refused or its server's filter withheld, as the server says.
+        served: models that answered in this episode, as the server calls them.
+        remarks: what the model wrote beside its last action: `reasoning`, where the server tells it, `text` beside
+            the call of a function, the `call` as it was written, and how the answer `ended` where it is not whole.
     """
 
     def __init__(self, agents: ChatAgents, env: gymnasium.Env[str, str]) -> None:
@@ -195,6 +199,9 @@ class ChatAgent:
         self._turns = 0
         self._started = time.monotonic()
         self.tokens: int | None = 0
+        self.tokens_read: int | None = 0
+        self.cut = self.refused = 0
+        self.served: list[str] = []
         self.cost = self._agents.settings.cost(0, 0)
         self.stop_reason = ""
         self.remarks: dict[str, str] = {}
@@ -223,7 +230,7 @@ class ChatAgent:
             return None
         self._turns += 1
         self._count(answer)
-        self.remarks = {"reasoning": answer.reasoning}
+        self.remarks = {"reasoning": answer.reasoning, "ended": answer.ended}
         text = _sendable(answer.text)
         if not self._tools or not answer.calls:
             self._call = None
@@ -233,18 +240,24 @@ class ChatAgent:
         call = answer.calls[0]  # One action per turn: whatever else is called was not done, and is not remembered.
         self._call = _sendable(call.id)
         function = {"name": _sendable(call.name), "arguments": _sendable(call.arguments)}
+        self.remarks["call"] = json.dumps(function)
         called = {"id": self._call, "type": "function", "function": function}
         self._messages.append({"role": "assistant", "content": text or None, "tool_calls": [called]})
         return self._action(call.name, call.arguments)
 
     def _count(self, answer: ChatAnswer) -> None:
-        """Add the tokens of an answer, and what they cost.
+        """Add the tokens of an answer, what they cost, how it ended and who gave it.
 
         Raises:
             AgentError: a limit of cost cannot be kept, for the server does not count tokens.
         """
         settings, read, written = self._agents.settings, answer.read, answer.written
         self.tokens = None if written is None or self.tokens is None else self.tokens + written
+        self.tokens_read = None if read is None or self.tokens_read is None else self.tokens_read + read
+        self.cut += answer.ended == "length"
+        self.refused += answer.ended in ("refusal", "content_filter")
+        if answer.model and answer.model not in self.served:
+            self.served.append(answer.model)
         if read is None or written is None:
             if settings.episode_cost is not None:
                 raise AgentError("the server does not count tokens: episode_cost cannot be kept")

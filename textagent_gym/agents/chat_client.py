@@ -43,6 +43,9 @@ _LARGEST_BODY = 2**25  # Bytes of a server's answer that are read: 32 MiB hold t
 _MOST_TOKENS = 10**9  # Tokens of a call that a server may count: a thousand times the longest contexts.
 _OPENAI = "https://api.openai.com/v1/"  # Its client's own address.
 _UNREACHABLE = ("ConnectError", "UnsupportedProtocol", "LocalProtocolError", "ProxyError")  # Of httpx and httpx2.
+_FAILED = ("error", "abort", "network_error", "insufficient_system_resource")
+"""Reasons by which servers end an answer that they could not finish: gateways, vLLM and SGLang, GLM, and DeepSeek."""
+_LONGEST_NAME = 200  # Characters of a served model's name that are kept.
 _EXHAUSTED = "insufficient_quota"  # OpenAI's word, with status 429, for an account that has nothing left to spend.
 _GREETING = [{"role": "user", "content": "Hello."}]
 
@@ -79,6 +82,10 @@ class ChatAnswer:
         reasoning: reasoning of the model; "" if it is not told.
         calls: functions that are called.
         read, written: number of tokens read and written; `None` if they are not counted.
+        ended: why the answer is not whole: "length" where it is cut at a limit of tokens, "refusal" where the model
+            has refused, "content_filter" where its server has withheld it; "" if it is whole, or nobody says so.
+        model: model that has answered, as the server calls it, with the server's own version of it (the protocol's
+            `system_fingerprint`); "" if it is not told.
     """
 
     text: str
@@ -86,24 +93,33 @@ class ChatAnswer:
     calls: tuple[FunctionCall, ...]
     read: int | None
     written: int | None
+    ended: str = ""
+    model: str = ""
 
     @classmethod
     def of(cls, values: Any) -> ChatAnswer:
         """The answer that JSON values hold.
 
         Raises:
-            ValueError: they are not a chat completion.
+            ValueError: they are not a chat completion, or one that the server says it could not finish.
 
-        >>> ChatAnswer.of({"choices": [{"message": {"content": "look"}}], "usage": {"completion_tokens": -1}})
-        ChatAnswer(text='look', reasoning='', calls=(), read=None, written=None)
+        >>> answer = ChatAnswer.of({"choices": [{"message": {"content": "look"}, "finish_reason": "length"}]})
+        >>> answer.text, answer.ended, answer.written
+        ('look', 'length', None)
         """
         choices = _field(values, "choices", list)
         message = _field(choices[0] if choices else None, "message", dict)
         if message is None:
             raise ValueError("the server's answer holds no message")
+        reason = choices[0].get("finish_reason")
+        if reason in _FAILED:
+            raise ValueError(f"the server could not finish its answer, and says {reason!r}")
+        refusal = _field(message, "refusal", str) or ""
         usage = values.get("usage")
         counts = usage if isinstance(usage, dict) else {}
-        text = _text(message.get("content")) or _field(message, "refusal", str) or ""
+        text = _text(message.get("content")) or refusal
+        ended = "refusal" if refusal else reason if reason in ("length", "content_filter") else ""
+        model = " ".join(each for name in ("model", "system_fingerprint") if isinstance(each := values.get(name), str))
         calls = [_call(call) for call in _field(message, "tool_calls", list) or ()]
         return cls(
             text,
@@ -111,6 +127,8 @@ class ChatAnswer:
             tuple(call for call in calls if call is not None),
             _count(counts.get("prompt_tokens")),
             _count(counts.get("completion_tokens")),
+            ended,
+            model[:_LONGEST_NAME],
         )
 
 

@@ -58,7 +58,7 @@ class Eval(ChosenTasks):
     """Seed of the evaluation; that of each episode follows from it, the task and the repetition."""
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Number of processes that make the tasks, by default the number of processor cores; and number of episodes that
-    are played at once, by default 1. The result is the same for every number."""
+    are played at once, by default 1. The result is the same for every number, unless --episode-seconds ends episodes."""
     retry_broken: bool = False
     """Whether the broken episodes of a complete result are played again. Those that count stay as they are."""
     run_folder: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
@@ -270,9 +270,13 @@ def _print_notes(console: Console, episodes: Sequence[EpisodeRecord], details: M
     if details.get("price_output") is not None and any(each.cost is None for each in episodes if not each.broken):
         console.print("The server does not count tokens, so cost is not known.", style="yellow")
     answers = [action for episode in episodes for action in episode.actions]
-    empty = sum(not action.strip() for action in answers)
-    if 10 * empty > len(answers):
-        console.print(f"{empty} of {len(answers)} answers were empty: they count as the agent's own.", style="yellow")
+    for number, what in (
+        (sum(not action.strip() for action in answers), "were empty"),
+        (sum(episode.cut or 0 for episode in episodes), "were cut at a limit of tokens (see --max-tokens)"),
+        (sum(episode.refused or 0 for episode in episodes), "were refused by the model or withheld by its server"),
+    ):
+        if 10 * number > len(answers):
+            console.print(f"{number} of {len(answers)} answers {what}: they count as the agent's own.", style="yellow")
     broken = [episode for episode in episodes if episode.broken]
     if broken:
         console.print(

@@ -25,6 +25,8 @@ MOST_SAID = 3 * 2**22
 """Bytes of an episode's actions and observations, written as JSON: three quarters of the longest line that is read of a
 result file. An agent is stopped there."""
 
+COUNTED = ("tokens", "cost", "tokens_read", "cut", "refused", "served")
+"""Attributes by which an agent tells what an episode took; fields of an episode and of its record."""
 _LONGEST_REASON = 1000  # Characters of an error that are kept.
 _LONGEST_STOP = 40  # Characters of the word by which an agent says why it stopped.
 _MOST_TOKENS = 2**31  # In a vocabulary.
@@ -66,6 +68,10 @@ class Episode:
         seconds: time that the episode took.
         tokens: number of tokens that the agent's model wrote; `None` if they were not counted.
         cost: money that the agent's model cost, in the currency of its prices; `None` if it was not counted.
+        tokens_read: number of tokens that the agent's model read; `None` if they were not counted.
+        cut, refused: number of answers that ended at a limit of tokens, and of those that the model refused or its
+            server withheld; `None` if the agent does not tell.
+        served: names of the models that answered, as their server calls them; `None` if the agent does not tell.
     """
 
     beginning: dict[str, Any]
@@ -78,6 +84,10 @@ class Episode:
     seconds: float
     tokens: int | None = None
     cost: float | None = None
+    tokens_read: int | None = None
+    cut: int | None = None
+    refused: int | None = None
+    served: list[str] | None = None
 
     @property
     def broken(self) -> str:
@@ -215,8 +225,7 @@ def play(
         bool(truncated),
         stopped,
         seconds,
-        _told(agent, "tokens"),
-        _told(agent, "cost"),
+        **{name: _told(agent, name) for name in COUNTED},
     )
 
 

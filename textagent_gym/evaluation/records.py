@@ -32,6 +32,7 @@ LARGEST_FILE = 2**28
 LARGEST_SMALL_FILE = 2**21
 """Bytes of a file, or of a header, that holds a single value of JSON, such as a summary: that of 30 parts has 60
 thousand."""
+_LONGEST_NAME, _MOST_NAMES = 200, 10  # Characters of a served model's name, and number of them in an episode.
 _SEAL = "sha256"  # Key of the last line.
 _DEEPEST = 20  # Levels of a line: an argument of a wrapper in a spec has five, and its value has some of its own.
 LARGEST_NUMBER = 2**128
@@ -64,6 +65,9 @@ class EpisodeRecord:
         tokens: tokens that the agent's model wrote; `None` if they were not counted.
         cost: money that the agent's model cost, in the currency of its prices; `None`, and not in the file, if it was
             not counted.
+        tokens_read: tokens that the agent's model read; so is this, and what follows.
+        cut, refused: answers that ended at a limit of tokens, and those that the model refused or its server withheld.
+        served: models that answered, as their server calls them.
     """
 
     task: str
@@ -83,6 +87,10 @@ class EpisodeRecord:
     seconds: float = field(default=0.0, compare=False)
     tokens: int | None = None
     cost: float | None = None
+    tokens_read: int | None = None
+    cut: int | None = None
+    refused: int | None = None
+    served: tuple[str, ...] | None = None
 
     @property
     def turns(self) -> int:
@@ -217,9 +225,25 @@ def record(episode: Episode, seed: int) -> EpisodeRecord:
         stopped=episode.stopped,
         observations=digest(episode.observations),
         seconds=round(episode.seconds, 3),
-        tokens=episode.tokens if type(episode.tokens) is int and _is_amount(episode.tokens) else None,
+        tokens=_count(episode.tokens),
         cost=round(float(cost), 9) if cost is not None and type(cost) in {int, float} and _is_amount(cost) else None,
+        tokens_read=_count(episode.tokens_read),
+        cut=_count(episode.cut),
+        refused=_count(episode.refused),
+        served=_names(episode.served),
     )
+
+
+def _count(value: Any) -> int | None:
+    """A number of something; `None` for what cannot be one."""
+    return value if type(value) is int and _is_amount(value) else None
+
+
+def _names(values: Any) -> tuple[str, ...] | None:
+    """Names of models; `None` where an agent tells none, or something else."""
+    if not (isinstance(values, list) and values and all(isinstance(value, str) for value in values)):
+        return None
+    return tuple(str.__str__(value)[:_LONGEST_NAME] for value in values[:_MOST_NAMES])
 
 
 def _is_amount(value: float | None) -> bool:
@@ -462,7 +486,11 @@ def read_record(data: Any) -> EpisodeRecord:
             raise ValueError(f"holds {amount} {name}: it is from 0 to {LARGEST_AMOUNT}")
     if any(isinstance(value, dict | list | str) for value in (data["complexity"] or {}).values()):
         raise ValueError("holds a complexity that is not made of numbers")
-    return EpisodeRecord(**{**data, "actions": tuple(data["actions"]), "rewards": tuple(data["rewards"])})
+    served = data.get("served")
+    if served is not None and not (served and all(isinstance(name, str) for name in served)):
+        raise ValueError("holds names of models that are none")
+    lists = {name: tuple(data[name]) for name in ("actions", "rewards", "served") if data.get(name) is not None}
+    return EpisodeRecord(**{**data, **lists})
 
 
 _HEADER: dict[str, type | tuple[type, ...]] = {
@@ -494,10 +522,14 @@ _EPISODE: dict[str, type | tuple[type, ...]] = {
     "seconds": (float, int),
     "tokens": (int, type(None)),
     "cost": float,
+    "tokens_read": int,
+    "cut": int,
+    "refused": int,
+    "served": list,
 }
-AMOUNTS = ("seconds", "tokens", "cost", "invalid_actions")
+AMOUNTS = ("seconds", "tokens", "cost", "invalid_actions", "tokens_read", "cut", "refused")
 """Fields of an episode that are from 0 to `LARGEST_AMOUNT`, or not known."""
-OPTIONAL = ("cost",)
+OPTIONAL = ("cost", "tokens_read", "cut", "refused", "served")
 """Fields of an episode that its line holds only where they are known."""
 
 

@@ -16,7 +16,7 @@ from gymnasium.envs.registration import EnvSpec
 from textagent_gym.agents import Agent, make_agent
 from textagent_gym.agents.names import CHECKED_AGENTS, UNREADING_AGENTS, resembled
 from textagent_gym.errors import InvalidOptionError, TextAgentError
-from textagent_gym.evaluation.episode import Episode, episode_seed, play_until_whole
+from textagent_gym.evaluation.episode import COUNTED, Episode, episode_seed, play_until_whole
 from textagent_gym.evaluation.players import task_id
 from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, digest, line, packages_of, record
 from textagent_gym.evaluation.remarks import without_remarks
@@ -103,7 +103,7 @@ def replay(
 
     Every task must be there, in the order of the split, as often as the header says. Agents of this suite that act
     equally everywhere (`CHECKED_AGENTS`) are asked what they would do; nobody else's name can be checked, nor
-    `seconds`, `tokens` and `cost`, nor what a model wrote beside its actions. An episode whose world broke
+    `seconds`, what an agent counts (`episode.COUNTED`), nor what a model wrote beside its actions. An episode whose world broke
     counts neither as won nor as lost. Nobody can check that it broke; but where such an agent of this suite plays it to
     its end here, it is wrong.
 
@@ -463,7 +463,7 @@ def _difference_of(episode: Episode, expected: EpisodeRecord, agent: str, *, com
         return "the agent read something else than is recorded"
     names = [
         "seconds",
-        *(() if agent else ("stopped", "tokens", "cost")),
+        *(() if agent else ("stopped", *COUNTED)),
         *(() if compare_texts else ("observations",)),
     ]
     unchecked = {name: getattr(expected, name) for name in names}

@@ -40,6 +40,8 @@ from textagent_gym.wrappers import ActionParser, AdmissibleActionHints
 FORMAT = "textagent-gym result 1"
 IDENTITY = "result.json"
 SUMMARY = "summary.json"
+_FURTHER = ("tokens_read", "cut", "refused")
+"""Numbers of episodes whose sums a summary has where they are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +229,7 @@ def _changes(first: dict[str, Any], second: dict[str, Any]) -> str:
 
 
 def _kept(folder: Path, identity: dict[str, Any], suite: Suite) -> dict[str, Any]:
-    """What `result.json` holds or will hold: of the same agent, the address and the prices that are there stay.
+    """What `result.json` holds or will hold: of the same agent, the address that is there stays.
 
     Nothing is lost of a result whose agent has played nothing, so it may be another one.
 
@@ -312,6 +314,7 @@ def _numbers(parts: Sequence[Sequence[EpisodeRecord]], unit_returns: bool) -> di
     solved = sum(episode.success for episode in episodes if not episode.broken)
     values = {name: _value(getattr(summary, name)) for name in Summary.__dataclass_fields__ if name != "broken"}
     tokens, cost = total([episode.tokens for episode in episodes]), total([episode.cost for episode in episodes])
+    further = {name: total([getattr(episode, name) for episode in episodes]) for name in _FURTHER}
     return {
         **counts,
         **values,
@@ -319,6 +322,7 @@ def _numbers(parts: Sequence[Sequence[EpisodeRecord]], unit_returns: bool) -> di
         "success_if_broken_is_lost": round(solved / len(episodes), 6),
         "tokens": tokens,
         **({} if cost is None else {"cost": round(cost, 6)}),
+        **{name: number for name, number in further.items() if number is not None},
         "by_axis": {axis: _by_axis(episodes, axis) for axis in AXES},
     }
 

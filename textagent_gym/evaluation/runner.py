@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from textagent_gym.agents import differing, identifying
+from textagent_gym.agents import chosen, differing, identifying
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation.episode import count_tasks, episode_seed
 from textagent_gym.evaluation.players import (
@@ -317,7 +317,7 @@ def _check_same(path: Path, head: str, empty: Evaluation) -> None:
     """Raise `InvalidOptionError` naming what differs between a file's header and an evaluation."""
     try:
         there, here = (
-            {**values, "details": identifying(values["details"])} for values in map(json.loads, (head, header(empty)))
+            {**values, "details": chosen(values["details"])} for values in map(json.loads, (head, header(empty)))
         )
         if json.dumps(there, sort_keys=True) == json.dumps(here, sort_keys=True):
             return
@@ -334,7 +334,8 @@ def changed_facts(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
         there, here: facts of the file, and of what is played; `details` are those about the agent.
     """
     named = sorted(name for name in here if name != "details" and there.get(name) != here[name])
-    return ", ".join([*named, *(f"details.{name}" for name in differing([there["details"], here["details"]]))])
+    facts = differing([there["details"], here["details"]], chosen)
+    return ", ".join([*named, *(f"details.{name}" for name in facts)])
 
 
 def _keyed(key: tuple[int, int], played: Played) -> str:

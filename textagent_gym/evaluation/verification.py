@@ -16,7 +16,7 @@ from typing import Any
 
 import gymnasium
 
-from textagent_gym.agents import differing, identifying, recomputer
+from textagent_gym.agents import chosen, differing, recomputer
 from textagent_gym.agents.names import CHECKED_AGENTS
 from textagent_gym.calls import FORMATS
 from textagent_gym.errors import InvalidOptionError
@@ -336,7 +336,7 @@ def _changes(here: Any, there: Any, name: str = "") -> Iterator[tuple[str, Any, 
 def _wrong_header(evaluation: Evaluation, result: Result, part: Part, env: gymnasium.Env[str, str]) -> Iterator[str]:
     """What is wrong with the header of a part."""
     asked = {"tasks": part.tasks, "repeats": part.episodes, "seed": part.seed, "first": part.first}
-    other = evaluation.details.keys() - identifying(evaluation.details).keys()
+    other = evaluation.details.keys() - chosen(evaluation.details).keys()
     details = {name: evaluation.details[name] if name in other else value for name, value in result.details.items()}
     expected = begin(env, result.agent, **asked, details=details)
     for name in ("agent", "spec", "split", *asked, "details"):

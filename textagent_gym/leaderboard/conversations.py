@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -121,6 +121,20 @@ def whole(value: Any) -> Any:
     """
     text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return json.loads(text)
+
+
+def call_of(remarks: Mapping[str, str]) -> tuple[str, dict[str, Any]] | None:
+    """Name and arguments of the function that a model called natively; `None` if it called none that can be read.
+
+    >>> call_of({"call": '{"arguments": "", "name": "look_around"}'})
+    ('look_around', {})
+    """
+    try:
+        call = read_line(remarks["call"].encode())
+        arguments = read_line(call["arguments"].encode() or b"{}")
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return None
+    return (call["name"], arguments) if isinstance(call.get("name"), str) and isinstance(arguments, dict) else None
 
 
 def remarks_of(messages: list[dict[str, Any]]) -> tuple[dict[str, str], ...]:

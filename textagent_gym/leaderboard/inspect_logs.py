@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +10,8 @@ from statistics import fmean
 from typing import Any
 
 from textagent_gym.errors import MissingDependencyError
-from textagent_gym.leaderboard.conversations import Conversation, whole
+from textagent_gym.evaluation.records import OPTIONAL
+from textagent_gym.leaderboard.conversations import Conversation, call_of, whole
 
 SCORER = "textagent_gym"
 
@@ -18,8 +19,9 @@ SCORER = "textagent_gym"
 def write_inspect_log(path: Path, episodes: Sequence[Conversation]) -> None:
     """Write the episodes of a part as a log.
 
-    A task is a sample, and a repetition an epoch. The conversation is the sample's messages; the reward of an action is
-    in the metadata of the message that answers it. The score is 1 for success.
+    A task is a sample, and a repetition an epoch. The conversation is the sample's messages, with the functions that a
+    model called natively; the reward of an action is in the metadata of the message that answers it. The score is 1 for
+    success. Tokens and the settings of the sampling are where Inspect has them.
 
     Args:
         path: file to write; its name ends with ".eval".
@@ -39,7 +41,8 @@ def write_inspect_log(path: Path, episodes: Sequence[Conversation]) -> None:
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         task=f"{first.suite}/{first.part}",
         dataset=log.EvalDataset(name=f"{first.suite}/{first.part}", samples=len(tasks), sample_ids=tasks),
-        model=f"textagent-gym/{first.agent or 'no-name'}",
+        model=_model(first),
+        model_generate_config=_config(first.details, model),
         config=log.EvalConfig(epochs=max(conversation.repeat for conversation in episodes) + 1),
         metadata={"agent": first.agent, "details": first.details},
     )
@@ -52,7 +55,28 @@ def write_inspect_log(path: Path, episodes: Sequence[Conversation]) -> None:
     )
     samples = [_sample(conversation, log, model) for conversation in episodes]
     path.parent.mkdir(parents=True, exist_ok=True)
-    log.write_eval_log(log.EvalLog(status="success", eval=spec, results=results, samples=samples), path, format="eval")
+    usage = [sample.model_usage.get(_model(first)) for sample in samples]
+    stats = log.EvalStats(model_usage={} if None in usage else {_model(first): sum(usage[1:], usage[0])})
+    whole_log = log.EvalLog(status="success", eval=spec, results=results, samples=samples, stats=stats)
+    log.write_eval_log(whole_log, path, format="eval")
+
+
+def _model(conversation: Conversation) -> str:
+    return f"textagent-gym/{conversation.agent or 'no-name'}"
+
+
+def _config(details: Mapping[str, Any], model: Any) -> Any:
+    """Settings of the sampling, as Inspect calls them; those that Inspect does not know are only in the metadata."""
+    from pydantic import ValidationError
+
+    config: dict[str, Any] = {}
+    for name in ("temperature", "top_p", "max_tokens", "reasoning_effort"):
+        try:
+            model.GenerateConfig.model_validate({name: details.get(name)}, strict=True)
+        except ValidationError:
+            continue
+        config[name] = details.get(name)
+    return model.GenerateConfig(**config)
 
 
 def _whole(conversation: Conversation) -> Conversation:
@@ -62,7 +86,12 @@ def _whole(conversation: Conversation) -> Conversation:
     return replace(
         conversation,
         **texts,
-        record=replace(record, actions=tuple(whole(record.actions)), stopped=whole(record.stopped)),
+        record=replace(
+            record,
+            actions=tuple(whole(record.actions)),
+            stopped=whole(record.stopped),
+            served=None if record.served is None else tuple(whole(record.served)),
+        ),
         observations=tuple(whole(conversation.observations)),
         remarks=tuple(whole(conversation.remarks)),
     )
@@ -71,6 +100,7 @@ def _whole(conversation: Conversation) -> Conversation:
 def _sample(conversation: Conversation, log: Any, model: Any) -> Any:
     """An episode as a sample; `log` and `model` are Inspect's modules of these names."""
     from inspect_ai.scorer import Score
+    from inspect_ai.tool import ToolCall
 
     record = conversation.record
     system = [model.ChatMessageSystem(content=conversation.instructions)] if conversation.instructions else []
@@ -80,9 +110,20 @@ def _sample(conversation: Conversation, log: Any, model: Any) -> Any:
     for action, reward, observation, remarks in turns:
         reasoning = [model.ContentReasoning(reasoning=remarks["reasoning"])] if "reasoning" in remarks else []
         content = [*reasoning, model.ContentText(text=action)] if reasoning else action
-        metadata = {"text": remarks["text"]} if "text" in remarks else None
-        messages.append(model.ChatMessageAssistant(content=content, model=conversation.agent, metadata=metadata))
-        messages.append(model.ChatMessageUser(content=observation, metadata={"reward": reward}))
+        metadata = {name: remarks[name] for name in ("text", "ended") if name in remarks} or None
+        said = {"content": content, "model": conversation.agent, "metadata": metadata}
+        answered = {"content": observation, "metadata": {"reward": reward}}
+        call = call_of(remarks)
+        if call is None:
+            messages.append(model.ChatMessageAssistant(**said))
+            messages.append(model.ChatMessageUser(**answered))
+        else:
+            name, arguments, number = *call, f"call-{len(messages)}"
+            called = ToolCall(id=number, function=name, arguments=arguments)
+            messages.append(model.ChatMessageAssistant(**said, tool_calls=[called]))
+            messages.append(model.ChatMessageTool(**answered, tool_call_id=number, function=name))
+    written, read = record.tokens, record.tokens_read
+    counted = {"input_tokens": read or 0, "output_tokens": written or 0, "total_tokens": (read or 0) + (written or 0)}
     names = ("terminated", "truncated", "stopped", "invalid_actions", "score", "seed", "task_type", "complexity")
     score = Score(
         value=int(record.success),
@@ -97,6 +138,11 @@ def _sample(conversation: Conversation, log: Any, model: Any) -> Any:
         messages=messages,
         output=model.ModelOutput.from_content(conversation.agent, record.actions[-1] if record.actions else ""),
         scores={SCORER: score},
-        metadata={"turns": record.turns, **{name: getattr(record, name) for name in names}},
+        metadata={
+            "turns": record.turns,
+            **{name: getattr(record, name) for name in names},
+            **{name: value for name in OPTIONAL if (value := getattr(record, name)) is not None},
+        },
+        model_usage={} if written is None else {_model(conversation): model.ModelUsage(**counted)},
         total_time=record.seconds,
     )

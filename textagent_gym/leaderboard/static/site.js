@@ -315,7 +315,12 @@ function moment(episode, number) {
   const next = episode.turns[number]?.observation ?? episode.last;
   const played = turn.action ?? turn.answer;
   const parts = [...titled("What the agent read", text(turn.observation))];
-  for (const [name, title] of [["reasoning", "What it says it was thinking"], ["text", "What it wrote beside its answer"]]) {
+  for (const [name, title] of [
+    ["reasoning", "What it says it was thinking"],
+    ["text", "What it wrote beside its answer"],
+    ["call", "The function that it called, as it wrote it"],
+    ["ended", "How its answer ended, which is not whole"],
+  ]) {
     if (turn[name]) parts.push(...titled(`${title} (its own word: a replay does not check it)`, text(turn[name], "remark")));
   }
   parts.push(...titled("What it answered", text(turn.answer, "answer")));
