@@ -122,12 +122,19 @@ def test_reasoning_and_text_beside_a_call_are_kept_as_the_agents_own_word(
 
 
 @pytest.mark.parametrize(
-    ("mood", "cut", "refused"),
-    [("good", 0, 0), ("ended-length", 1, 0), ("ended-content_filter", 0, 1), ("refused", 0, 1), ("ended-eos", 0, 0)],
+    ("mood", "counts"),
+    [
+        ("good", (0, 0)),
+        ("ended-length", (1, 0)),
+        ("ended-content_filter", (0, 1)),
+        ("refused", (0, 1)),
+        ("ended-eos", (0, 0)),
+    ],
 )
 def test_how_many_answers_were_cut_or_refused_is_recorded(
-    server: str, mood: str, cut: int, refused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: str, mood: str, counts: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    cut, refused = counts
     monkeypatch.setitem(SUITES, SUITE.name, SUITE)
     folder = tmp_path / "r"
     result = evaluate_suite(SUITE, agents(server, mood), folder)

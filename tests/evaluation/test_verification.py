@@ -35,6 +35,7 @@ from textagent_gym.evaluation import (
     replay,
     verify_result,
 )
+from textagent_gym.evaluation.records import digest
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, records_of
 
 Edit = Callable[[dict[str, Any], list[Any]], None]
@@ -819,3 +820,36 @@ def test_of_episodes_that_all_broke_nothing_is_proven(honest: Path, tmp_path: Pa
     verification = verify_result(folder)
     assert (verification.mismatches, verification.trust) == ((), ())
     assert "Proven: nothing." in call("verify", str(folder)).stdout
+
+
+@pytest.mark.parametrize("agreeing", [False, True])
+def test_what_was_said_otherwise_is_named_with_its_turn(honest: Path, tmp_path: Path, agreeing: bool) -> None:
+    folder = Path(shutil.copytree(honest, tmp_path / "r"))
+    records, conversations = paths(folder)
+    said, (header, *episodes) = read(conversations), read(records)
+    text = said[0][3]["content"]
+    said[0][3]["content"] = text.replace(": on", ": off", 1)
+    assert said[0][3]["content"] != text
+    write(conversations, said)
+    if agreeing:
+        shown = [message["content"] for message in said[0] if message["role"] == "user"]
+        episodes[0]["observations"] = digest(shown)
+        write(records, [header, *episodes])
+    summarize_again(folder)
+    (mismatch,) = verify_result(folder).mismatches
+    assert re.search(r": after action 1, '.*: on.*' was said, and '.*: off.*' is recorded", mismatch.what)
+    begins = "the agent read something else than is recorded" if agreeing else "its conversation is not what was said"
+    assert mismatch.what.startswith(f"{begins}: ")
+
+
+def test_what_was_said_is_checked_beside_a_result_file(tmp_path: Path) -> None:
+    file = tmp_path / "lights.jsonl"
+    assert call("eval", LIGHTS, "--agent", "oracle", "--tasks", "3", "--out", str(file)).returncode == 0
+    conversations = tmp_path / "lights.conversations.jsonl.gz"
+    said = read(conversations)
+    assert call("verify", str(file)).returncode == 0
+    for wrong in ([*said, said[0]], said[:2], [*said[:2], [{**said[2][0], "content": "Nothing."}, *said[2][1:]]]):
+        write(conversations, wrong)
+        assert call("verify", str(file)).returncode == 1
+    write(conversations, said)
+    assert call("verify", str(file)).returncode == 0

@@ -32,7 +32,7 @@ class AttackingAgent:
 
     def act(self, observation: str, info: dict[str, Any]) -> str:
         self._turn += 1
-        self.remarks = {"reasoning": ATTACK, "text": ATTACK}
+        self.remarks = dict.fromkeys(("reasoning", "text", "call", "ended"), ATTACK)
         return ATTACK if self._turn % 2 else "press red"
 
 

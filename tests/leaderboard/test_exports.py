@@ -14,7 +14,7 @@ from tests.cli.program import call, run
 from tests.evaluation.results import SUITE, paths, read, write
 from tests.leaderboard.results import ATTACK
 from textagent_gym.errors import AgentError, InvalidOptionError
-from textagent_gym.evaluation import SUITES, evaluate_suite, load_result, verify_result
+from textagent_gym.evaluation import SUITES, evaluate_suite, load, load_result, verify_result
 from textagent_gym.leaderboard.atif import atif
 from textagent_gym.leaderboard.conversations import read_conversations
 from textagent_gym.leaderboard.inspect_logs import write_inspect_log
@@ -127,6 +127,22 @@ def test_calls_tokens_and_sampling_are_where_others_look_for_them(
         assert [message.tool_call_id for message in answers] == [call.id for call in called]
         assert tuple(message.metadata["reward"] for message in answers) == conversation.record.rewards
         assert sample.metadata["cost"] == 0.25
+
+
+def test_a_result_file_of_an_id_is_exported_too(tmp_path: Path) -> None:
+    reader = pytest.importorskip("atif", reason="needs: pip install atif")
+    file = tmp_path / "lights.jsonl"
+    asked = ("--agent", "admissible-random", "--tasks", "3", "--episodes", "2")
+    assert call("eval", "lights/Lights-v0", *asked, "--out", str(file)).returncode == 0
+    done = call("trajectories", str(file), "--format", "atif", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0
+    records = load(file).episodes
+    for number, record in enumerate(records):
+        document = (tmp_path / "out" / "lights" / f"{number}.json").read_text()
+        trajectory = reader.Trajectory.model_validate_json(document)
+        assert tuple(step.message for step in trajectory.steps if step.source == "agent") == record.actions
+        assert trajectory.extra["task"] == record.task
+    assert len(records) == 6
 
 
 def test_a_conversation_of_something_else_is_refused(results: Path, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ class ChatAnswer:
         read, written: number of tokens read and written; `None` if they are not counted.
         ended: why the answer is not whole: "length" where it is cut at a limit of tokens, "refusal" where the model
             has refused, "content_filter" where its server has withheld it; "" if it is whole, or nobody says so.
-        model: model that has answered, as the server calls it, with the server's own version of it (the protocol's
+        model: model that has answered, as the server calls it, with the version of the server (the protocol's
             `system_fingerprint`); "" if it is not told.
     """
 

@@ -58,14 +58,15 @@ class Eval(ChosenTasks):
     """Seed of the evaluation; that of each episode follows from it, the task and the repetition."""
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Number of processes that make the tasks, by default the number of processor cores; and number of episodes that
-    are played at once, by default 1. The result is the same for every number, unless --episode-seconds ends episodes."""
+    are played at once, by default 1. The result is the same for every number, unless --episode-seconds ends
+    episodes."""
     retry_broken: bool = False
     """Whether the broken episodes of a complete result are played again. Those that count stay as they are."""
     run_folder: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
     """Folder of the training run that the agent comes from; its learning curve is kept with the result of a suite."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")] = None
-    """Folder of the result of a suite, or result file of an ID. `textagent-gym verify` checks either. The same command
-    resumes a run that was stopped."""
+    """Folder of the result of a suite, or result file of an ID, beside which everything that was said is kept.
+    `textagent-gym verify` checks either. The same command resumes a run that was stopped."""
 
     def run(self) -> int:
         """Evaluate."""
@@ -210,7 +211,13 @@ class Eval(ChosenTasks):
             complete = _times(files)
             with self._playing(count * self.episodes, kept) as ended:
                 result = evaluate(
-                    env, agent, **asked, retry_broken=self.retry_broken, workers=self.workers or 1, ended=ended
+                    env,
+                    agent,
+                    **asked,
+                    retry_broken=self.retry_broken,
+                    workers=self.workers or 1,
+                    conversations=self.out is not None and _has_conversations(self.out),
+                    ended=ended,
                 )
         finally:
             env.close()
@@ -252,6 +259,13 @@ class Eval(ChosenTasks):
             where = f"kept in {kept}; the same command resumes" if kept else "and not kept, for want of --out"
             state = f"Stopped after {tally.played} of {total} episodes, {where}."
             raise type(stop)(f"{stop} {state}".strip()) from (stop if isinstance(stop, Exception) else None)
+
+
+def _has_conversations(file: Path) -> bool:
+    """Whether everything that was said is kept beside a result file: not beside one that is complete without."""
+    from textagent_gym.evaluation.records import conversations_of
+
+    return not file.exists() or conversations_of(file).exists()
 
 
 def _times(files: Sequence[Path]) -> list[int]:

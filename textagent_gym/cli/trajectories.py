@@ -22,7 +22,7 @@ class Trajectories:
     """
 
     result: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RESULT")]
-    """Folder of the result of a suite."""
+    """Folder of the result of a suite, or result file of an ID."""
     format: Literal["atif", "inspect"]
     """Format to write."""
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -94,6 +95,7 @@ class Verify:
         """Check a result file."""
         from textagent_gym.cli.progress import bar
         from textagent_gym.evaluation import load, other_versions, replay, spec_from_file
+        from textagent_gym.evaluation.records import conversations_in, conversations_of
         from textagent_gym.evaluation.results import IDENTITY, SUMMARY
         from textagent_gym.knobs import parse_settings
 
@@ -106,13 +108,16 @@ class Verify:
             raise InvalidOptionError("--model and --challenge are for the result of a suite, which is a folder")
         evaluation = load(self.result)
         spec, notes = spec_from_file(evaluation.spec, trust=self.trust, kwargs=parse_settings(self.set))
+        beside = conversations_of(self.result)
+        conversations = conversations_in(beside) if os.path.lexists(beside) else None
         with bar("Replaying", len(evaluation.episodes)) as done:
-            mismatches = replay(evaluation, done, spec=spec, workers=self.workers)
+            mismatches = replay(evaluation, done, spec=spec, workers=self.workers, conversations=conversations)
         if evaluation.first or evaluation.seed:
             notes.append(f"Its maker chose tasks from number {evaluation.first} on, and seed {evaluation.seed}.")
         notes += other_versions(evaluation)
         exact = not spec.nondeterministic
-        return _print(notes, mismatches, evaluation.episodes, evaluation.agent, exact, remarks=False)
+        remarks = conversations is not None
+        return _print(notes, mismatches, evaluation.episodes, evaluation.agent, exact, remarks=remarks)
 
 
 def _print(

@@ -324,6 +324,16 @@ def save_conversations(path: Path, conversations: Iterable[Sequence[dict[str, An
     part_of(target).replace(target)
 
 
+def conversations_in(path: Path) -> Iterator[Any]:
+    """What was said in each episode of a file; "" for a line that is damaged, or written otherwise than results are."""
+    for text in bounded_lines(path):
+        try:
+            values = read_line(text)
+        except ValueError:
+            values = ""
+        yield values if text == json.dumps(values).encode() + b"\n" else ""
+
+
 def header(evaluation: Evaluation) -> str:
     """The first line of a result file."""
     known = {name: getattr(evaluation, name) for name in _HEADER}

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 REMARKS = ("reasoning", "text", "call", "ended")
-"""Keys of a message that hold them: reasoning as a server tells it, text beside the call of a function, this call's name
-and arguments as they were written (as JSON), and how an answer ended that is not whole (see `ChatAnswer.ended`)."""
+"""Keys of a message that hold them: reasoning as a server tells it, text beside the call of a function, name and
+arguments of this call as they were written (as JSON), and how an answer ended that is not whole."""
 LONGEST_REMARK = 20_000
 """Characters of a remark that are kept: about ten screens, as much as the viewer shows of a text."""
 MOST_REMARKS = 2**19

@@ -41,6 +41,8 @@ class Mismatch:
     file: str = ""
 
 
+_READ_OTHERWISE = "the agent read something else than is recorded"
+_BEFORE, _SHOWN = 20, 80  # Characters that are shown before a difference, and in all.
 _DIED = "it cannot be played: a process that played died"
 
 
@@ -103,9 +105,9 @@ def replay(
 
     Every task must be there, in the order of the split, as often as the header says. Agents of this suite that act
     equally everywhere (`CHECKED_AGENTS`) are asked what they would do; nobody else's name can be checked, nor
-    `seconds`, what an agent counts (`episode.COUNTED`), nor what a model wrote beside its actions. An episode whose world broke
-    counts neither as won nor as lost. Nobody can check that it broke; but where such an agent of this suite plays it to
-    its end here, it is wrong.
+    `seconds`, what an agent counts (`episode.COUNTED`), nor what a model wrote beside its actions. An episode whose
+    world broke counts neither as won nor as lost. Nobody can check that it broke; but where such an agent of this suite
+    plays it to its end here, it is wrong.
 
     Args:
         evaluation: file to check.
@@ -164,6 +166,8 @@ def replay(
                     progress(done)
     finally:
         env.close()
+    if conversations is not None and any(True for _ in conversations):
+        mismatches.append(Mismatch(None, "", "more conversations than episodes are there"))
     return sorted(mismatches, key=lambda mismatch: -1 if mismatch.episode is None else mismatch.episode)
 
 
@@ -379,13 +383,38 @@ def _difference(
     if episode.broken:
         return f"it could not be checked: {episode.broken}"
     what = _difference_of(episode, expected, claimed, compare_texts=compare_texts) or agent.difference
+    if what == _READ_OTHERWISE:
+        what += _first_difference(conversation, episode.conversation)
     if what or conversation is None:
         return what
     if compare_texts:
         same = json.dumps(conversation) == json.dumps(episode.conversation)
     else:
         same = _is_conversation(conversation) and _says(conversation, episode.conversation, expected)
-    return "" if same else "its conversation is not what was said"
+    return (
+        "" if same else f"its conversation is not what was said{_first_difference(conversation, episode.conversation)}"
+    )
+
+
+def _first_difference(conversation: Any, played: list[dict[str, Any]]) -> str:
+    """The first message of a conversation that is not as it was said, in words; "" if none can be named."""
+    if not _is_conversation(conversation):
+        return ""
+    actions = 0
+    for there, here in zip(conversation, played, strict=False):
+        if there["role"] != here["role"] or not isinstance(here["content"], str):
+            break
+        played_text, recorded_text = here["content"], there["content"]
+        if played_text != recorded_text:
+            at = next((at for at, (a, b) in enumerate(zip(played_text, recorded_text, strict=False)) if a != b), -1)
+            start = max(0, (at if at >= 0 else min(len(played_text), len(recorded_text))) - _BEFORE)
+            played_text, recorded_text = (
+                f"{'...' if start else ''}{text[start : start + _SHOWN]}" for text in (played_text, recorded_text)
+            )
+            when = "at first" if not actions else f"after action {actions}"
+            return f": {when}, {played_text!r} was said, and {recorded_text!r} is recorded"
+        actions += here["role"] == "assistant"
+    return ""
 
 
 def without_tokens(messages: Any) -> Any:
@@ -460,7 +489,7 @@ def _difference_of(episode: Episode, expected: EpisodeRecord, agent: str, *, com
         if here != there:
             return f"{name} of the complexity is {here}, and {there} is recorded"
     if compare_texts and expected.observations != now.observations:
-        return "the agent read something else than is recorded"
+        return _READ_OTHERWISE
     names = [
         "seconds",
         *(() if agent else ("stopped", *COUNTED)),

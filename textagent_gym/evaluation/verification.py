@@ -27,7 +27,7 @@ from textagent_gym.evaluation.records import (
     LARGEST_FILE,
     Evaluation,
     begin,
-    bounded_lines,
+    conversations_in,
     conversations_of,
     load,
     other_versions,
@@ -152,7 +152,7 @@ def verify_result(
     checked = 0
     for part in result.suite.parts:
         evaluation, file = result.evaluations[part.name], records_of(folder, part)
-        conversations = _conversations(conversations_of(file))
+        conversations = conversations_in(conversations_of(file))
 
         def show(done: int, before: int = checked) -> None:
             if progress is not None:
@@ -177,8 +177,6 @@ def verify_result(
             )
             if not differences and result.agent not in CHECKED_AGENTS:
                 flags += [f"Part {part.name}: {copy}." for copy in find_copies(asked, env.spec)]
-        if any(True for _ in conversations):
-            differences.append(Mismatch(None, "", "more conversations than episodes are there"))
         mismatches += [replace(mismatch, file=file.name) for mismatch in differences]
         notes += [note for note in other_versions(evaluation) if note not in notes]
         checked += len(evaluation.episodes)
@@ -343,13 +341,3 @@ def _wrong_header(evaluation: Evaluation, result: Result, part: Part, env: gymna
         here, there = getattr(expected, name), getattr(evaluation, name)
         if json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):
             yield f"{name} is {here!r:.200}, and {there!r:.200} is recorded"
-
-
-def _conversations(path: Path) -> Iterator[Any]:
-    """The conversations of a file; "" for a line that is damaged, or written otherwise than results are."""
-    for text in bounded_lines(path):
-        try:
-            values = read_line(text)
-        except ValueError:
-            values = ""
-        yield values if text == json.dumps(values).encode() + b"\n" else ""

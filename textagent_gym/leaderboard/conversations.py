@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import EpisodeRecord, Result, load_result
+from textagent_gym.evaluation import EpisodeRecord, Evaluation, load, load_result
 from textagent_gym.evaluation.records import bounded_lines, conversations_of, read_line
 from textagent_gym.evaluation.remarks import MOST_REMARKS, kept_remarks
 from textagent_gym.evaluation.results import records_of
@@ -53,36 +53,48 @@ class Conversation:
         return f"{self.suite}/{self.part}/{self.number}"
 
 
-def read_conversations(folder: Path) -> Iterator[Conversation]:
+def read_conversations(path: Path) -> Iterator[Conversation]:
     """The episodes of a result, as its files have them: nothing is played again. Those that broke are left out.
 
+    Args:
+        path: folder of the result of a suite; or result file of an id, which is a suite of one part.
+
     Raises:
-        InvalidOptionError: the folder holds no complete result, or a conversation does not fit its episode.
+        InvalidOptionError: it is no complete result, or a conversation does not fit its episode.
     """
-    result = load_result(folder)
-    for part in result.suite.parts:
-        file = conversations_of(records_of(folder, part))
-        episodes = result.evaluations[part.name].episodes
-        for number, (record, line) in enumerate(zip_longest(episodes, bounded_lines(file))):
-            where = f"{file}, line {number + 1}"
+    if path.is_dir():
+        result = load_result(path)
+        suite, parts = (
+            result.suite.name,
+            {records_of(path, part): result.evaluations[part.name] for part in result.suite.parts},
+        )
+    else:
+        evaluation = load(path)
+        suite, parts = evaluation.env, {path: evaluation}
+    for file, evaluation in parts.items():
+        beside = conversations_of(file)
+        for number, (record, line) in enumerate(zip_longest(evaluation.episodes, bounded_lines(beside))):
+            where = f"{beside}, line {number + 1}"
             if record is None or line is None:
                 raise InvalidOptionError(f"{where}: there are not as many conversations as episodes")
             if record.broken:
                 continue
             try:
-                yield _said(result, part.name, (number, number % part.episodes), record, line)
+                yield _said(evaluation, record, line, suite=suite, part=file.stem, number=number)
             except ValueError as error:
                 raise InvalidOptionError(f"{where} {error}") from None
 
 
-def _said(result: Result, part: str, position: tuple[int, int], record: EpisodeRecord, line: bytes) -> Conversation:
+def _said(
+    evaluation: Evaluation, record: EpisodeRecord, line: bytes, *, suite: str, part: str, number: int
+) -> Conversation:
     """An episode with its conversation.
 
     Args:
-        result, part: what the episode belongs to.
-        position: its position in the part, and among the episodes of its task.
+        evaluation: what the episode belongs to.
         record: its record.
         line: its conversation, as the file has it.
+        suite, part, number: names of what it belongs to, and its position there.
 
     Raises:
         ValueError: they do not fit; the message continues a sentence that names the line.
@@ -100,12 +112,12 @@ def _said(result: Result, part: str, position: tuple[int, int], record: EpisodeR
     if not fits or len(texts["system"]) > 1 or len(record.rewards) != record.turns:
         raise ValueError("does not say what was played; see textagent-gym verify")
     return Conversation(
-        suite=result.suite.name,
+        suite=suite,
         part=part,
-        number=position[0],
-        repeat=position[1],
-        agent=result.agent,
-        details=result.details,
+        number=number,
+        repeat=number % max(1, evaluation.repeats),
+        agent=evaluation.agent,
+        details=evaluation.details,
         record=record,
         instructions="".join(texts["system"]),
         observations=tuple(texts["user"]),

@@ -111,19 +111,19 @@ def _sample(conversation: Conversation, log: Any, model: Any) -> Any:
         reasoning = [model.ContentReasoning(reasoning=remarks["reasoning"])] if "reasoning" in remarks else []
         content = [*reasoning, model.ContentText(text=action)] if reasoning else action
         metadata = {name: remarks[name] for name in ("text", "ended") if name in remarks} or None
-        said = {"content": content, "model": conversation.agent, "metadata": metadata}
+        written = {"content": content, "model": conversation.agent, "metadata": metadata}
         answered = {"content": observation, "metadata": {"reward": reward}}
         call = call_of(remarks)
         if call is None:
-            messages.append(model.ChatMessageAssistant(**said))
+            messages.append(model.ChatMessageAssistant(**written))
             messages.append(model.ChatMessageUser(**answered))
         else:
             name, arguments, number = *call, f"call-{len(messages)}"
             called = ToolCall(id=number, function=name, arguments=arguments)
-            messages.append(model.ChatMessageAssistant(**said, tool_calls=[called]))
+            messages.append(model.ChatMessageAssistant(**written, tool_calls=[called]))
             messages.append(model.ChatMessageTool(**answered, tool_call_id=number, function=name))
-    written, read = record.tokens, record.tokens_read
-    counted = {"input_tokens": read or 0, "output_tokens": written or 0, "total_tokens": (read or 0) + (written or 0)}
+    output, read = record.tokens, record.tokens_read
+    counted = {"input_tokens": read or 0, "output_tokens": output or 0, "total_tokens": (read or 0) + (output or 0)}
     names = ("terminated", "truncated", "stopped", "invalid_actions", "score", "seed", "task_type", "complexity")
     score = Score(
         value=int(record.success),
@@ -143,6 +143,6 @@ def _sample(conversation: Conversation, log: Any, model: Any) -> Any:
             **{name: getattr(record, name) for name in names},
             **{name: value for name in OPTIONAL if (value := getattr(record, name)) is not None},
         },
-        model_usage={} if written is None else {_model(conversation): model.ModelUsage(**counted)},
+        model_usage={} if output is None else {_model(conversation): model.ModelUsage(**counted)},
         total_time=record.seconds,
     )
