@@ -8,6 +8,7 @@ _DIRECTIONS = {
     code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
+_ONE_LINE = {ord("\n"): "␊", ord("\t"): "␉", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 _VISIBLE: dict[int, int | str] = {**_C0, 0x7F: "\N{SYMBOL FOR DELETE}", **_C1, **_DIRECTIONS, **_SURROGATES}
 
 
@@ -21,3 +22,12 @@ def visible(text: str) -> str:
     'a\\tb␛[2J\\\\x9b1m\\\\u202e'
     """
     return text.translate(_VISIBLE)
+
+
+def one_line(text: str, longest: int = 300) -> str:
+    """A text of a stranger as it may be shown in one line: visible, without line ends, and bounded.
+
+    >>> one_line("red\\x1b[31m", 4), one_line("one\\ntwo")
+    ('red␛…', 'one␊two')
+    """
+    return visible(text if len(text) <= longest else text[:longest] + "…").translate(_ONE_LINE)

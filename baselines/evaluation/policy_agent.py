@@ -12,8 +12,9 @@ import gc
 import json
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
+from huggingface_hub import constants
 from transformers import DynamicCache, PreTrainedModel
 
 from baselines.policy.chat import ChatFormat, chat_of
@@ -30,11 +32,12 @@ from baselines.policy.models import context_length, load_policy, room_before_act
 from baselines.rollout.backend import Completion, Prompt, make_generator
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Turn
-from baselines.rollout.transformers_backend import TransformersGenerator
+from baselines.rollout.transformers_backend import TransformersGenerator, drawn
 from baselines.settings.config import Precision
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, policy_digest, policy_files
+from textagent_gym.evaluation.episode import in_words
 
 TOLERANCE = 0.01
 """Largest difference of log-probabilities.
@@ -54,8 +57,8 @@ _SHARE_OF_GPU = 0.8  # Of its memory, for vLLM's weights and cache; the policy i
 _ROUNDED = 1 / 20
 """Largest share of episodes in which rounding may have exchanged a token for its neighbour, and so the largest gain of
 whoever chooses among neighbours. It is no share of tokens: a policy that finds many of them equally likely could say as
-many as it likes. Sums of 32 bits move by up to 1e-6, so what is exchanged lies among tokens that are as unlikely: 2 of
-the 2,094 of ScienceWorld's tiny policy, in 2 of 64 episodes, and none of the 6,621 of three others."""
+many as it likes. None of the 8,715 tokens of the four tiny policies' results is exchanged, though they were sampled at
+once with others, and here each by itself."""
 
 
 class PolicyAgents:
@@ -151,14 +154,38 @@ def _loaded(folder: str) -> tuple[PreTrainedModel, ChatFormat]:
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(path.resolve())
         try:
-            attention = json.loads((Path(alone) / "config.json").read_bytes()).get("_attn_implementation")
-            if attention not in (None, "eager", "sdpa"):  # Others are looked for elsewhere.
-                raise InvalidOptionError(f"its config.json asks for attention of {attention!r:.100}")
-            model, tokenizer = load_policy(alone)
+            config = json.loads((Path(alone) / "config.json").read_bytes())
+            for name, value in _named(config):
+                if name.endswith("attn_implementation") and value not in (None, "eager", "sdpa"):
+                    raise InvalidOptionError(f"its config.json asks for attention of {value!r:.100}")
+                if name == "transformers_weights":  # It may name an index, and this any file of the machine.
+                    raise InvalidOptionError("its config.json names weights: call them model.safetensors")
+            with _offline():
+                model, tokenizer = load_policy(alone)
             return model, chat_of(alone, tokenizer)
         except Exception as error:  # Libraries raise what they like where a file is not what they expect.
             reason = f"{error}" if isinstance(error, InvalidOptionError) else f"{type(error).__name__}: {error}"
             raise InvalidOptionError(f"the policy cannot be loaded: {reason}".replace(alone, folder)) from error
+
+
+def _named(values: Any) -> Iterator[tuple[str, Any]]:
+    """Every name in JSON values, with its value, however deep."""
+    if isinstance(values, dict):
+        yield from values.items()
+    if isinstance(values, dict | list):
+        for value in values.values() if isinstance(values, dict) else values:
+            yield from _named(value)
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Let no library ask the hub for what a stranger's configuration names."""
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 class _VLLM:
@@ -302,13 +329,20 @@ class Recomputer:
         )
 
     def difference(self, conversation: list[dict[str, Any]], record: EpisodeRecord) -> str:
-        """What the policy would not have said, in words; "" if nothing.
+        """What the policy would not have said, or why it cannot be asked, in words; "" if nothing.
 
         Args:
             conversation: messages of the episode, whose texts a replay has checked: instructions, then observations and
                 answers in turn, an observation last. Answers hold `ids` and `log_probs` of their tokens.
             record: record of the episode.
         """
+        try:
+            return self._difference(conversation, record)
+        except Exception as error:  # noqa: BLE001 (a stranger's template raises what it likes, where it likes)
+            return f"the policy cannot be asked: {in_words(error)}"
+
+    def _difference(self, conversation: list[dict[str, Any]], record: EpisodeRecord) -> str:
+        """See `difference`."""
         system = [message["content"] for message in conversation if message["role"] == "system"]
         rest = [message for message in conversation if message["role"] != "system"]
         instructions = system[0] if system else ""
@@ -316,6 +350,7 @@ class Recomputer:
         turns: list[Turn] = []
         context: Context | None = None
         cache = DynamicCache()  # Of what was read before, so that each token is read once.
+        unread: list[int] = []
         self.episodes += 1
         exchanged = False
         for number, (asked, answer) in enumerate(zip(rest[::2], rest[1::2], strict=False), start=1):
@@ -330,9 +365,10 @@ class Recomputer:
             if context.length > self._room:
                 return f"the policy cannot read as far as action {number}"
             if context.fresh:
-                cache = DynamicCache()
+                cache, unread = DynamicCache(), []
             uniform = stream.random(self._settings.max_action_tokens)
-            what, is_exchanged = self._wrong_token(cache, context.ids, ids, recorded, uniform)
+            what, is_exchanged = self._wrong_token(cache, [*unread, *context.ids], ids, recorded, uniform)
+            unread = ids[-1:]
             if what:
                 return f"{what} of action {number} (computed in 32 bits, as --agent model:FOLDER does)"
             exchanged = exchanged or is_exchanged
@@ -361,32 +397,37 @@ class Recomputer:
 
     @torch.inference_mode()
     def _wrong_token(
-        self, cache: DynamicCache, read: Sequence[int], ids: list[int], recorded: list[float], uniform: Any
+        self, cache: DynamicCache, unread: list[int], ids: list[int], recorded: list[float], uniform: Any
     ) -> tuple[str, bool]:
         """The first token that the policy would not have sampled, in words, "" if there is none; and whether a token is
         the neighbour of the one that is sampled here.
 
-        What is read now, and the action's tokens, are added to the cache.
+        Each token is read by itself, as it was when it was sampled: what follows must not be known to a policy, and one
+        that attends to both sides would repeat whatever is recorded. What is read is added to the cache.
+
+        Args:
+            cache: what has been read before.
+            unread: ids that are read before the action: the last one of the action before, and what followed.
+            ids, recorded: tokens of the action, and their log-probabilities.
+            uniform: number of each token, of 0 to 1.
         """
-        tokens = torch.tensor([[*read, *ids]], device=self._model.device)
-        reading = self._model(input_ids=tokens, past_key_values=cache, logits_to_keep=len(ids) + 1)
-        logits = reading.logits[0, :-1].double()
-        temperature = self._settings.temperature
-        log_probs = (logits / (temperature or 1.0)).log_softmax(-1)
-        cumulative = log_probs.exp().cumsum(-1)
-        exchanged = False
+        temperature, exchanged = self._settings.temperature, False
         for place, token in enumerate(ids):
-            there, here = recorded[place], float(log_probs[place, token])
+            read = torch.tensor([unread], device=self._model.device)
+            logits = self._model(input_ids=read, past_key_values=cache, logits_to_keep=1).logits[0, -1:].float()
+            unread = [token]
+            log_probs, cumulative, heights = drawn(logits, temperature or 1.0, [float(uniform[place])])
+            there, here = recorded[place], float(log_probs[0, token])
             if not abs(there - here) <= TOLERANCE:
                 return (
                     f"the log-probability of token {place + 1} is {here:.4f}, and {there:.4f} is recorded: that",
                     False,
                 )
             if temperature == 0.0:
-                likely = float(logits[place, token]) >= float(logits[place].max()) - BOUNDARY
-                same = token == int(logits[place].argmax())
+                likely = float(logits[0, token]) >= float(logits.max()) - BOUNDARY
+                same = token == int(logits.argmax())
             else:
-                away = distance(cumulative[place], token, uniform[place])
+                away = distance(cumulative[0], token, float(heights))
                 likely, same = away <= BOUNDARY, away == 0.0
             if not likely:
                 what = f"token {place + 1} is not the one that the policy samples with the seed of the episode: that"

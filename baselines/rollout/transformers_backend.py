@@ -189,8 +189,7 @@ class TransformersGenerator:
         log_probs: dict[int, list[float]] = {slot: [] for slot in new}
         for step in range(self.max_action_tokens):
             slots, logits = self._read_prompts(new) if step == 0 else self._continue(new)
-            heights = torch.tensor([uniform[slot][step] for slot in slots], dtype=torch.float32, device=logits.device)
-            tokens, values = self._sample(logits, heights)
+            tokens, values = self._sample(logits, [float(uniform[slot][step]) for slot in slots])
             for slot, token, value in zip(slots, tokens.tolist(), values.tolist(), strict=True):
                 sampled[slot].append(token)
                 log_probs[slot].append(value)
@@ -307,15 +306,13 @@ class TransformersGenerator:
         logits: torch.Tensor = output.logits[:, -1].float()
         return logits
 
-    def _sample(self, logits: torch.Tensor, uniform: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _sample(self, logits: torch.Tensor, uniform: Sequence[float]) -> tuple[torch.Tensor, torch.Tensor]:
         """A token per row and its log-probability at the temperature, both of shape (rows,)."""
         if self.temperature == 0.0:
             token = logits.argmax(-1)
             return token, logits.log_softmax(-1).gather(-1, token[:, None]).squeeze(-1)
-        log_probs = (logits / self.temperature).log_softmax(-1)
-        cumulative = log_probs.exp().cumsum(-1)
-        height = uniform[:, None] * (_BELOW_ONE * cumulative[:, -1:])
-        token = torch.searchsorted(cumulative, height, right=True)
+        log_probs, cumulative, heights = drawn(logits, self.temperature, uniform)
+        token = torch.searchsorted(cumulative, heights, right=True)
         return token.squeeze(-1), log_probs.gather(-1, token).squeeze(-1)
 
     def _pack(self) -> None:
@@ -328,3 +325,23 @@ class TransformersGenerator:
         for layer in self._layers:
             layer.pack(order)
         self._mask = self._mask.gather(1, order)
+
+
+def drawn(
+    logits: torch.Tensor, temperature: float, uniform: Sequence[float]
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """How tokens are drawn: a row's is the first one whose cumulative probability is above the row's height.
+
+    Args:
+        logits: shape (rows, vocabulary), of 32 bits.
+        temperature: sampling temperature, above 0.
+        uniform: a number per row, at least 0 and less than 1.
+
+    Returns:
+        log-probabilities and cumulative probabilities, of the shape of the logits, and heights, of shape (rows, 1). How
+        these are rounded decides which token is drawn, so whoever computes it again does so here.
+    """
+    log_probs = (logits / temperature).log_softmax(-1)
+    cumulative = log_probs.exp().cumsum(-1)
+    numbers = torch.tensor(uniform, dtype=torch.float32, device=logits.device)
+    return log_probs, cumulative, numbers[:, None] * (_BELOW_ONE * cumulative[:, -1:])

@@ -80,6 +80,11 @@ def test_a_policy_has_all_of_its_parts_in_its_folder(shard: str, policy: Path) -
     with pytest.raises(InvalidOptionError, match="names weights that are not in the folder"):
         policy_digest(policy)
     index.unlink()
+    (policy / "deep").mkdir()
+    (policy / "deep" / "w.index.json").write_text(json.dumps({"weight_map": {"lm_head": "model.safetensors"}}))
+    with pytest.raises(InvalidOptionError, match="names weights that are not in the folder"):
+        policy_digest(policy)
+    (policy / "deep" / "w.index.json").unlink()
     (policy / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "../base"}))
     with pytest.raises(InvalidOptionError, match="an adapter, whose base is elsewhere"):
         policy_digest(policy)

@@ -19,10 +19,10 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import SUITES, compare, evaluate_suite, load_result, summarize, verify_result
 from textagent_gym.evaluation.results import IDENTITY, records_of
 from textagent_gym.leaderboard import build, check_entry, find_results
-from textagent_gym.leaderboard.entries import LONGEST_NAME, shown, shown_name
+from textagent_gym.leaderboard.entries import LONGEST_NAME, shown_name
 from textagent_gym.leaderboard.site import MARKER, Row, comparisons, write_pages
 from textagent_gym.leaderboard.trajectories import LONGEST_TEXT, bounded
-from textagent_gym.terminal import visible
+from textagent_gym.terminal import one_line, visible
 
 UNLIMITED = {"episode_turns": None, "episode_tokens": None, "episode_cost": None, "price_input": 2.5, "hints": False}
 """Settings of a model that is asked without limits."""
@@ -93,7 +93,7 @@ def test_nobody_gains_a_place_by_episodes_that_broke(results: Path, tmp_path: Pa
 def test_an_agents_name_shows_what_cannot_be_seen_in_one_line() -> None:
     assert shown_name("ora\u200bcle\u202e\n\u2028") == "ora\\u200bcle\\u202e␊\\u2028"
     assert len(shown_name("\u200b" * 500)) <= LONGEST_NAME + 1
-    assert shown("one\ntwo\tthree") == "one␊two␉three"
+    assert one_line("one\ntwo\tthree") == "one␊two␉three"
 
 
 def test_a_success_is_never_shown_without_its_interval(site: Path) -> None:

@@ -12,7 +12,7 @@ import tyro
 
 from textagent_gym.cli.compare import Played, read_played
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.terminal import visible
+from textagent_gym.terminal import one_line, visible
 
 if TYPE_CHECKING:
     from textagent_gym.evaluation import EpisodeRecord, Summary
@@ -96,14 +96,14 @@ class Aggregate:
 def _doubt(runs: Sequence[Played]) -> str:
     """In what the agents of runs differ, in a sentence; "" if they are the same."""
     from textagent_gym.agents import differing
-    from textagent_gym.leaderboard.entries import shown, shown_name
+    from textagent_gym.leaderboard.entries import shown_name
 
     names = list(dict.fromkeys(run.agent for run in runs))
     settings = differing([run.details for run in runs])
     if len(names) > 1:
         who = f"{len(names)} agents ({', '.join(map(shown_name, names))})"
     elif settings:
-        who = f"agents that differ in {shown(', '.join(settings))}"
+        who = f"agents that differ in {one_line(', '.join(settings))}"
     else:
         return ""
     return f"Runs of {who}: only you know that they are of one method."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import tyro
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.terminal import visible
+from textagent_gym.terminal import one_line, visible
 
 if TYPE_CHECKING:
     from textagent_gym.evaluation import Comparison, EpisodeRecord, Interval
@@ -125,13 +125,12 @@ def _cells(comparison: Comparison) -> tuple[str, ...]:
 def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     """In what two agents of one name differ, the second against the first; "" if in nothing that is known."""
     from textagent_gym.agents import differing
-    from textagent_gym.leaderboard.entries import shown
 
     settings = [
         f"{name} ({' against '.join(str(each.get(name, 'not told'))[:_LONGEST_VALUE] for each in (second, first))})"
         for name in differing([first, second])
     ]
-    return f"; they differ in {shown(', '.join(settings))}" if settings else ""
+    return f"; they differ in {one_line(', '.join(settings))}" if settings else ""
 
 
 def _stacked(value: Interval, digits: int) -> str:

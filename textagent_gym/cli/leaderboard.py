@@ -10,8 +10,10 @@ import tyro
 
 from textagent_gym.cli.subcommand import subcommand
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.terminal import visible
+from textagent_gym.terminal import one_line, visible
+from textagent_gym.time_limit import GRACE, killed_after
 
+_LONGEST_SHOWN = 500  # Characters of a remark.
 _MOST_SECONDS = 365 * 24 * 3600
 
 
@@ -104,7 +106,8 @@ class Accept:
         _check_seconds(self.seconds)
         check_writable(self.into, folder=True)
         try:
-            with bar("Replaying") as done:
+            times = 1 if self.rerun is None else 2
+            with killed_after(times * self.seconds + GRACE), bar("Replaying") as done:
                 entry = accept(
                     self.result,
                     self.into,
@@ -120,7 +123,9 @@ class Accept:
         console.print(f"Accepted: {entry.folder}", soft_wrap=True, markup=False, highlight=False)
         console.print(f"Proven: {', '.join(entry.trust)}.", soft_wrap=True, markup=False, highlight=False)
         for remark in (*labelled(entry.flags, entry.trust), *(f"Note: {note}" for note in entry.notes)):
-            console.print(visible(remark), style="yellow", markup=False, highlight=False, soft_wrap=True)
+            console.print(
+                one_line(remark, _LONGEST_SHOWN), style="yellow", markup=False, highlight=False, soft_wrap=True
+            )
         return 0
 
 

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.terminal import visible
-from textagent_gym.time_limit import TooSlowError, time_limit
+from textagent_gym.terminal import one_line
+from textagent_gym.time_limit import GRACE, TooSlowError, killed_after, time_limit
 
 if TYPE_CHECKING:
     from textagent_gym.evaluation import EpisodeRecord, Mismatch
 
 _MOST_SHOWN = 20  # Differences that are printed: the first ones show what is wrong.
 _LONGEST_SHOWN = 500  # Characters of a difference.
+_LONGEST_LINE = 2000  # Characters of anything that is said.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class Verify:
         if not 0 < self.seconds < 10**9:
             raise InvalidOptionError(f"--seconds must be more than 0 and less than 10**9, got {self.seconds}")
         try:
-            with time_limit(self.seconds):
+            with killed_after(self.seconds + GRACE), time_limit(self.seconds):
                 return self._check_suite() if self.result.is_dir() else self._check_file()
         except TooSlowError:
             print(f"Stopped after {self.seconds:g} seconds: the result is not checked. See --seconds.", file=sys.stderr)
@@ -179,7 +180,7 @@ def _say(text: str, style: str = "") -> None:
     """Print a text that may hold a stranger's."""
     from rich.console import Console
 
-    Console().print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
+    Console().print(one_line(text, _LONGEST_LINE), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _number(count: int) -> str:

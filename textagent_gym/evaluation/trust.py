@@ -174,9 +174,10 @@ def _check_parts(folder: Path, files: Mapping[str, Path]) -> None:
     if any(path.is_symlink() and path.is_dir() for path in folder.rglob("*")):
         raise InvalidOptionError(f"the folder {folder} holds a link to a folder: copy what it links to")
     for name, path in files.items():
-        if name.endswith(".index.json") and "/" not in name:
+        if name.endswith(".index.json"):
             shards = _read(path).get("weight_map")
-            if not isinstance(shards, dict) or not files.keys() >= set(map(str, shards.values())):
+            here = {other for other in files if "/" not in other} if "/" not in name else set()
+            if not isinstance(shards, dict) or not here >= set(map(str, shards.values())):
                 raise InvalidOptionError(f"{path} names weights that are not in the folder {folder}")
 
 

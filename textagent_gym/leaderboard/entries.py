@@ -18,8 +18,10 @@ from textagent_gym.evaluation import Result, Verification, verify_result
 from textagent_gym.evaluation.copies import worded
 from textagent_gym.evaluation.episode import base_of
 from textagent_gym.evaluation.results import IDENTITY, SUMMARY, make_part
+from textagent_gym.evaluation.trust import RECOMPUTED
+from textagent_gym.leaderboard.trust import RERUN, level_of
 from textagent_gym.registration import world_of
-from textagent_gym.terminal import visible
+from textagent_gym.terminal import one_line
 from textagent_gym.time_limit import TooSlowError, time_limit
 
 LONGEST_NAME = 80
@@ -30,8 +32,6 @@ _DIGITS = 12  # Of a commitment.
 _UNIQUE = 24  # Hexadecimal digits that tell results, agents and suites apart: nobody finds two with the same.
 _LONGEST_SLUG = 40  # Characters of a name that an address repeats.
 _MOST_REASONS = 3  # Differences that are told of a result that is left out: the first show what is wrong.
-_LONGEST_REASON = 300  # Characters of one of them.
-_ONE_LINE = {ord("\n"): "␊", ord("\t"): "␉", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +66,11 @@ class Entry:
         return (*worded(self.flags, self.trust), *self.notes)
 
     @property
+    def only_claimed(self) -> bool:
+        """Whether the agent is a policy by its details, and nobody has proven that this policy played."""
+        return "policy" in self.result.details and set(map(level_of, self.trust)).isdisjoint((RECOMPUTED, RERUN))
+
+    @property
     def worlds(self) -> tuple[str, ...]:
         """Names of the worlds that are played, in the order of the parts."""
         return tuple(dict.fromkeys(self.worlds_of_parts.values()))
@@ -89,8 +94,11 @@ class Entry:
 
     @property
     def agent_slug(self) -> str:
-        """Name of the agent in addresses; another agent of the same name has another."""
-        details = json.dumps([self.result.agent, identifying(self.result.details)], sort_keys=True)
+        """Name of the agent in addresses; another agent of the same name has another, and so has whoever only claims
+        to be a policy: no such result shall be merged with that of a policy which was proven to have played.
+        """
+        claim = ["not recomputed"] if self.only_claimed else []
+        details = json.dumps([self.result.agent, identifying(self.result.details), *claim], sort_keys=True)
         return f"{_slug(self.result.agent)}-{hashlib.sha256(details.encode()).hexdigest()[:_UNIQUE]}"
 
 
@@ -169,15 +177,15 @@ def check_entry(
         try:
             verification = verify_result(folder, progress, model=model, challenge=challenge)
         except (MissingDataError, MissingDependencyError) as error:
-            raise InvalidOptionError(shown(f"it cannot be checked here: {error}")) from error
+            raise InvalidOptionError(one_line(f"it cannot be checked here: {error}")) from error
         except (TextAgentError, gymnasium.error.Error, OSError) as error:
-            raise InvalidOptionError(shown(str(error))) from error
+            raise InvalidOptionError(one_line(str(error))) from error
     if verification.mismatches:
         first = verification.mismatches[:_MOST_REASONS]
         reasons = [f"{m.file}, episode {m.episode}: {m.what}" if m.episode is not None else m.what for m in first]
         more = len(verification.mismatches) - len(first)
         raise InvalidOptionError(
-            "; ".join(shown(reason) for reason in reasons) + (f"; and {more} more differences" if more else "")
+            "; ".join(one_line(reason) for reason in reasons) + (f"; and {more} more differences" if more else "")
         )
     return _entry(folder, verification)
 
@@ -210,15 +218,6 @@ def digest_of(folder: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() and not path.is_symlink() else ""
 
 
-def shown(text: str, longest: int = _LONGEST_REASON) -> str:
-    """A text of a stranger as it may be shown in one line: without commands to a terminal or line ends, and bounded.
-
-    >>> shown("red\\x1b[31m", 4), shown("one\\ntwo")
-    ('red␛…', 'one␊two')
-    """
-    return visible(text if len(text) <= longest else text[:longest] + "…").translate(_ONE_LINE)
-
-
 def wrong_name(name: str) -> str:
     """What is wrong with a name of an agent that may look like another one, such as "oracle" with a Cyrillic "o", in
     words; "" for one that is made of ASCII letters, digits, spaces and a few signs, begins with a letter or a digit,
@@ -239,7 +238,7 @@ def shown_name(name: str) -> str:
     ('ora\\\\u200bcle', '\\\\u043eracle')
     """
     seen = "".join(each if each.isascii() else f"\\u{ord(each):04x}" for each in name[:LONGEST_NAME])
-    return shown(seen + name[LONGEST_NAME:][:1], LONGEST_NAME).strip() or "(no name)"
+    return one_line(seen + name[LONGEST_NAME:][:1], LONGEST_NAME).strip() or "(no name)"
 
 
 def _slug(name: str) -> str:

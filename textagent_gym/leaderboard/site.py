@@ -35,10 +35,11 @@ from textagent_gym.evaluation import EpisodeRecord, Interval, Summary, compare, 
 from textagent_gym.evaluation.trust import CHALLENGE, RECOMPUTED
 from textagent_gym.files import check_writable, whole_folder, write_whole
 from textagent_gym.leaderboard.charts import AXES, MAPS, Point, curve, density_curve, heat_map
-from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results, shown
+from textagent_gym.leaderboard.entries import Entry, LeftOut, at_most, check_entry, find_results
 from textagent_gym.leaderboard.literature import literature
 from textagent_gym.leaderboard.trajectories import bounded, ending, trajectories
 from textagent_gym.leaderboard.trust import LEVELS, draws_noted, level_of, read_ledger
+from textagent_gym.terminal import one_line
 
 MARKER = "site.json"
 MOST_COMPARED = 15
@@ -122,7 +123,7 @@ def build(
     left_out: list[LeftOut] = []
     with whole_folder(out, replace=True) as site:
         for number, folder in enumerate(folders):
-            name = shown(folder.relative_to(results).as_posix()) if folder != results else folder.name
+            name = one_line(folder.relative_to(results).as_posix()) if folder != results else folder.name
             if progress is not None:
                 progress(number, name)
             try:
@@ -131,7 +132,7 @@ def build(
                     raise InvalidOptionError("every episode broke")
                 twins = [other.folder for other in entries if other.slug == entry.slug]
                 if twins:
-                    raise InvalidOptionError(shown(f"it is the same as {twins[0]}"))
+                    raise InvalidOptionError(one_line(f"it is the same as {twins[0]}"))
             except InvalidOptionError as error:
                 left_out.append(LeftOut(name, (str(error),)))
                 continue
@@ -256,7 +257,7 @@ class _Pages:
         self._environment = Environment(
             loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True
         )
-        self._environment.globals["title"] = shown(title)
+        self._environment.globals["title"] = one_line(title)
         self._environment.filters.update(number=_number, bounds=_bounds, percent=_percent, percents=_percents)
 
     def write(self, template: str, path: str, page: str, **values: Any) -> None:
@@ -279,7 +280,9 @@ def _names(entries: Sequence[Entry]) -> dict[str, str]:
         namesakes.setdefault(entry.agent, {})[entry.agent_slug] = entry
     names = {}
     for name, known in namesakes.items():
-        details = [identifying(entry.result.details) for entry in known.values()]
+        details = [
+            {**identifying(entry.result.details), "not recomputed": entry.only_claimed} for entry in known.values()
+        ]
         settings = [_settings(each, differing(details)) for each in details]
         for slug, text in zip(known, settings, strict=True):
             fits = len(text) <= _LONGEST_SETTINGS and _SETTINGS.fullmatch(text)
@@ -364,7 +367,7 @@ def _result_page(site: Path, row: Row) -> dict[str, Any]:
     return {
         "row": row,
         "details": _details(entry),
-        "notes": [f"Flag: {shown(note)}" if note in row.flags else shown(note) for note in entry.remarks],
+        "notes": [f"Flag: {one_line(note)}" if note in row.flags else one_line(note) for note in entry.remarks],
         "part_summaries": part_summaries,
         "episodes": episodes[:MOST_LISTED],
         "hidden": max(0, len(episodes) - MOST_LISTED),
@@ -412,7 +415,7 @@ def _is_shown(site: Path, entry: Entry, part: str, number: int) -> bool:
 def _details(entry: Entry) -> list[tuple[str, str]]:
     """Facts about the agent, as text."""
     facts = [
-        (shown(name), shown(value if isinstance(value, str) else json.dumps(value), _LONGEST_DETAIL))
+        (one_line(name), one_line(value if isinstance(value, str) else json.dumps(value), _LONGEST_DETAIL))
         for name, value in sorted(entry.result.details.items())
         if value is not None
     ]

@@ -19,8 +19,9 @@ from textagent_gym.evaluation.draws import DRAWS, described, read_draws
 from textagent_gym.evaluation.results import SUMMARY, files_of
 from textagent_gym.evaluation.trust import REPLAYED, REPLAYED_BUT_TEXTS
 from textagent_gym.files import check_writable
-from textagent_gym.leaderboard.entries import Entry, check_entry, digest_of, find_results, shown, shown_name, wrong_name
+from textagent_gym.leaderboard.entries import Entry, check_entry, digest_of, find_results, shown_name, wrong_name
 from textagent_gym.leaderboard.trust import LEVELS, RERUN, level_of, note_trust, read_ledger
+from textagent_gym.terminal import one_line
 
 LARGEST_SUBMISSION = 2**26
 """Bytes of all files of a result as it is sent: 64 MiB hold three hundred long conversations, compressed."""
@@ -185,7 +186,7 @@ def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float, progress: Ca
     ):
         if asked != there:
             raise InvalidOptionError(
-                shown(f"the {what} of {rerun} is {there!r:.100}, and {asked!r:.100} in what was sent")
+                one_line(f"the {what} of {rerun} is {there!r:.100}, and {asked!r:.100} in what was sent")
             )
     sent, ours = ({name: each.episodes for name, each in one.result.evaluations.items()} for one in (entry, again))
     # The sender says what broke, and might say so of what was lost.

@@ -233,7 +233,7 @@ def test_hidden_weights_are_not_those_of_a_policy(name: str, tiny: Path, tmp_pat
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "transformers_weights": name}))
     load_policy(str(folder))  # So far goes the attack.
-    with pytest.raises(InvalidOptionError, match="cannot be loaded"):
+    with pytest.raises(InvalidOptionError, match=r"its config\.json names weights"):
         PolicyAgents(str(folder), SAMPLED)
 
 
@@ -244,6 +244,66 @@ def test_what_a_policy_says_beside_its_actions_buys_no_other_token(tiny: Path) -
     assert recomputer.doubt
     recomputer.episodes = 20
     assert not recomputer.doubt
+
+
+def test_nothing_that_follows_is_known_when_a_token_is_computed_again(
+    honest: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy that attends to both sides would else find likely whatever is recorded."""
+    read: list[list[int]] = []
+    recomputer = Recomputer(str(tiny), SAMPLED)
+    forward = recomputer._model.forward
+
+    def noted(*arguments: Any, **asked: Any) -> Any:
+        read.append(asked["input_ids"][0].tolist())
+        return forward(*arguments, **asked)
+
+    monkeypatch.setattr(recomputer._model, "forward", noted)
+    conversation = read_first(paths(honest)[1])
+    record = load_result(honest).evaluations[SUITE.parts[0].name].episodes[0]
+    assert recomputer.difference(conversation, record) == ""
+    answers = [message["ids"] for message in conversation if message["role"] == "assistant"]
+    assert len(read) == sum(map(len, answers))
+    for ids in answers:
+        read.pop(0)  # What the agent reads before its answer.
+        for token in ids[:-1]:
+            assert read.pop(0) == [token]
+
+
+def read_first(conversations: Path) -> list[dict[str, Any]]:
+    """The first conversation of a file."""
+    first: list[dict[str, Any]] = read(conversations)[0]
+    return first
+
+
+def test_what_was_sampled_with_others_is_what_is_computed_alone(tmp_path: Path) -> None:
+    """No token is exchanged for its neighbour, not even among those that are as unlikely as rounding is coarse."""
+    folder = tmp_path / "p"
+    texts = [f"word{number} lights" for number in range(900)]
+    make_tiny_policy(folder, texts, hidden=32, layers=2, heads=2)
+    model, _ = load_policy(str(folder))
+    model.get_output_embeddings().weight.data *= 40  # Most tokens are less likely than rounding is coarse.
+    model.save_pretrained(folder)
+    agents = PolicyAgents(str(folder), SAMPLED, slots=4)
+    evaluate_suite(SUITE, agents, tmp_path / "r", workers=4)
+    recomputer = Recomputer(str(folder), SAMPLED)
+    for part in SUITE.parts:
+        evaluation = load_result(tmp_path / "r").evaluations[part.name]
+        conversations = read(tmp_path / "r" / f"{part.name}.conversations.jsonl.gz")
+        for record, conversation in zip(evaluation.episodes, conversations, strict=True):
+            assert recomputer.difference(conversation, record) == ""
+    assert recomputer.exchanged == 0
+
+
+def test_a_template_that_fails_late_is_told_in_a_line(honest: Path, tiny: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    template = folder / "chat_template.jinja"
+    late = "{% if messages[0]['content']|length > 30 %}{{ raise_exception('\x1b[2J') }}{% endif %}"
+    template.write_text(late + template.read_text())
+    recomputer = Recomputer(str(folder), SAMPLED)
+    record = load_result(honest).evaluations[SUITE.parts[0].name].episodes[0]
+    what = recomputer.difference(read_first(paths(honest)[1]), record)
+    assert what.startswith("the policy cannot be asked: TemplateError: ")
 
 
 def test_weights_that_are_missing_are_not_drawn_at_random(tiny: Path, tmp_path: Path) -> None:
@@ -272,6 +332,8 @@ def test_a_template_reads_neither_the_clock_nor_chance(asked: str, tiny: Path, t
         ("chat.json", '{"memory_turns": "x"}'),
         ("config.json", "[]"),
         ("config.json", '{"_attn_implementation": "somebody/attention"}'),
+        ("config.json", '{"attn_implementation": "somebody/attention"}'),
+        ("config.json", '{"text_config": [{"attn_implementation": "somebody/attention"}]}'),
         ("tokenizer.json", "{}"),
         ("chat_template.jinja", "{{ 1 / 0 }}"),
         ("chat_template.jinja", "{% if %}"),
