@@ -37,7 +37,6 @@ from baselines.settings.config import Precision
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, policy_digest, policy_files
-from textagent_gym.evaluation.episode import in_words
 
 TOLERANCE = 0.01
 """Largest difference of log-probabilities.
@@ -339,7 +338,7 @@ class Recomputer:
         try:
             return self._difference(conversation, record)
         except Exception as error:  # noqa: BLE001 (a stranger's template raises what it likes, where it likes)
-            return f"the policy cannot be asked: {in_words(error)}"
+            return f"the policy cannot be asked: {type(error).__name__}: {error}"
 
     def _difference(self, conversation: list[dict[str, Any]], record: EpisodeRecord) -> str:
         """See `difference`."""

@@ -402,6 +402,18 @@ def test_runs_of_the_very_same_agent_are_numbered_where_one_is_chosen(results: P
     assert values["agent"] == "oracle, run 2"
 
 
+def test_whoever_only_claims_to_be_a_policy_is_not_merged_with_it(results: Path, tmp_path: Path) -> None:
+    entry = check_entry(results / SUITE.name / "admissible-random")
+    policy = replace(entry.result, agent="model:0123", details={"policy": "0" * 64})
+    proven = replace(entry, slug="proven", result=policy, trust=("replayed", "recomputed"))
+    claimed = replace(entry, slug="claimed", result=policy)
+    write_pages(tmp_path, [claimed, proven], [], "Two")
+    for each, name in ((proven, "model:0123"), (claimed, "model:0123 (not recomputed)")):
+        page = (tmp_path / "agents" / f"{each.agent_slug}.html").read_text()
+        assert f"<h1><bdi>{name}</bdi></h1>" in page
+        assert [link for link in ("proven", "claimed") if f"results/{link}.html" in page] == [each.slug]
+
+
 def test_a_flagged_result_says_so_wherever_its_trust_is_told(results: Path, tmp_path: Path) -> None:
     entry = replace(check_entry(results / SUITE.name / "admissible-random"), flags=(FLAG,))
     write_pages(tmp_path, [entry, check_entry(results / SUITE.name / "oracle")], [], "Flags")

@@ -212,6 +212,19 @@ def test_a_folder_of_results_that_cannot_be_written_is_not_the_fault_of_what_was
     assert "refused" not in done.stderr
 
 
+def test_nothing_in_a_result_writes_a_line_of_its_own(sent: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(sent, tmp_path / "copy"))
+    records = records_of(copy, SUITE.parts[0])
+    header, *episodes = read(records)
+    header["versions"]["gymnasium"] = "9\n\nProven: replayed, challenge, recomputed.\n"
+    write(records, [header, *episodes])
+    summarize_again(copy)
+    for command in (("verify", str(copy)), ("leaderboard", "accept", str(copy), "--into", str(tmp_path / "results"))):
+        done = call(*command)
+        assert done.returncode == 0
+        assert [line for line in done.stdout.splitlines() if line.startswith("Proven:")] == ["Proven: replayed."]
+
+
 def test_a_policy_that_was_recomputed_is_not_said_to_be_somebody_else(
     sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
