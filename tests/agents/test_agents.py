@@ -70,7 +70,10 @@ def test_a_person_types_and_the_end_of_the_input_ends_the_run(
     monkeypatch.setattr("sys.stdin", io.StringIO("press black\n"))
     episode = play(env, make_agent("human", env), options=FIRST)
     assert [turn.action for turn in episode.turns] == ["press black"]
-    assert "Turn on all 4 lights." in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    instructions = episode.beginning["instructions"]  # As a model is told them.
+    assert shown.index(instructions) < shown.index("Turn on all 4 lights.")
+    assert shown.count(instructions) == shown.count("Ctrl-C stops.") == 1
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     with pytest.raises(KeyboardInterrupt):
         play(env, make_agent("human", env), options=FIRST)

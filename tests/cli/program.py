@@ -12,6 +12,8 @@ from unittest.mock import patch
 
 from textagent_gym.cli import main
 
+WIDTH = {"COLUMNS": "200"}
+"""Environment variable by which terminals say how wide they are."""
 LIGHTS = Path(__file__).parents[1] / "third_party" / "lights"
 PROGRAM = (
     f"import sys; sys.path.insert(0, {str(LIGHTS)!r}); import gymnasium, lights;"
@@ -23,7 +25,7 @@ PROGRAM = (
 def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """What a command prints in this process, and its exit status: as `run`, without the second that a process takes."""
     out, errors = io.StringIO(), io.StringIO()
-    variables = {"COLUMNS": "200", "TERM": "dumb"}
+    variables = {**WIDTH, "TERM": "dumb"}
     with patch.dict(os.environ, variables), chdir(cwd or "."), redirect_stdout(out), redirect_stderr(errors):
         try:
             main(list(arguments))

@@ -534,3 +534,13 @@ def test_no_text_of_a_world_or_a_file_of_actions_commands_the_terminal() -> None
     assert "\x1b[2J" not in done.stdout
     assert not {"\x9b", "\u202e"} & set(done.stdout)
     assert "press ␛[2J\\x9b31m\\u202e" in done.stdout
+
+
+def test_a_program_that_reads_a_table_gets_every_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("eval", "lights/Lights-v0", "--agent", "oracle", "--tasks", "3")
+    monkeypatch.setattr("tests.cli.program.WIDTH", {})
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert "left out" not in call(*asked).stdout
+    assert re.search("success.*return.*turns.*invalid", call(*asked).stdout)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert "left out" in call(*asked).stdout

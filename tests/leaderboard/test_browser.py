@@ -113,6 +113,25 @@ def test_filters_are_in_the_address(page: Any, site: Path) -> None:
     playwright.expect(page.get_by_role("status")).to_have_text("0 of 3 results")
 
 
+def test_the_order_is_in_the_address(page: Any, site: Path) -> None:
+    page.goto(address(site, "index.html"))
+    page.get_by_label("agent").fill("r")
+    for _ in range(2):
+        page.get_by_role("button", name="turns / optimum", exact=True).click()
+    order, link = agents(page), page.url
+    page.get_by_role("button", name="turns / optimum", exact=True).click()
+    assert agents(page) != order
+    page.goto("about:blank")
+    page.goto(link)
+    assert agents(page) == order
+    assert page.locator("th[aria-sort]").inner_text() == "turns / optimum"
+    page.evaluate("location.hash = 'sort=-agent'")
+    playwright.expect(page.locator("th[aria-sort=descending]")).to_have_text("agent")
+    assert agents(page) == sorted(agents(page), reverse=True)
+    page.evaluate("location.hash = 'sort=nothing'")
+    playwright.expect(page.get_by_role("status")).to_have_text("3 of 3 results")
+
+
 def test_a_place_of_the_page_is_no_filter(page: Any, site: Path) -> None:
     page.goto(address(site, "index.html"))
     page.get_by_label("agent").fill("racl")

@@ -136,10 +136,8 @@ class Eval(ChosenTasks):
 
     def _run_suite(self, name: str, agent: AgentMaker) -> int:
         """Play a suite."""
-        from rich.console import Console
-
         from textagent_gym.cli.progress import bar
-        from textagent_gym.cli.tables import suite_table
+        from textagent_gym.cli.tables import suite_table, table_console
         from textagent_gym.evaluation import check_suite, evaluate_suite, suite_of
         from textagent_gym.evaluation.episode import base_of
         from textagent_gym.evaluation.learning import curve_of
@@ -176,7 +174,7 @@ class Eval(ChosenTasks):
                 retry_broken=self.retry_broken,
                 ended=ended,
             )
-        console = Console()
+        console = table_console()
         if _times(files) == complete:
             console.print(_NOTHING_PLAYED)
         console.print(suite_table(result))
@@ -186,9 +184,7 @@ class Eval(ChosenTasks):
 
     def _run_env(self, agent: AgentMaker) -> int:
         """Play the tasks of one environment."""
-        from rich.console import Console
-
-        from textagent_gym.cli.tables import evaluation_table
+        from textagent_gym.cli.tables import evaluation_table, table_console
         from textagent_gym.evaluation import SUITES, check_evaluation, evaluate
         from textagent_gym.evaluation.players import details_of
         from textagent_gym.evaluation.results import as_played
@@ -221,7 +217,7 @@ class Eval(ChosenTasks):
                 )
         finally:
             env.close()
-        console = Console()
+        console = table_console()
         if files and _times(files) == complete:
             console.print(_NOTHING_PLAYED)
         console.print(evaluation_table(result))

@@ -39,6 +39,8 @@ class Build:
     """Title of the site."""
     episodes: int = 50
     """Number of episodes per part of a suite that can be stepped through; 0 for none."""
+    workers: int = 1
+    """Number of processes that play what is checked."""
     seconds: float = 3600.0
     """Time after which checking one result stops, as if something were wrong."""
 
@@ -58,6 +60,7 @@ class Build:
                 title=self.title,
                 episodes=self.episodes,
                 seconds=self.seconds,
+                workers=self.workers,
                 progress=done,
             )
         console = Console()
@@ -82,6 +85,8 @@ class Accept:
 
     result: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
     """Folder of the result of a suite."""
+    workers: int = 1
+    """Number of processes that play. With --model, one plays."""
     into: Annotated[Path, tyro.conf.arg(metavar="RESULTS")] = Path("results")
     """Folder of the results that have been accepted."""
     seconds: float = 3600.0
@@ -115,6 +120,7 @@ class Accept:
                     model=self.model,
                     challenge=self.challenge,
                     rerun=self.rerun,
+                    workers=self.workers,
                     progress=counting(done),
                 )
         except InvalidOptionError as error:

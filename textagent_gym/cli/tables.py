@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -19,8 +21,18 @@ actions, and `summary.json` has all numbers."""
 _LONGEST_WHOLE = 24
 """Characters of a name that stay in one line, before which columns are left out: longer ones fold."""
 _DIGITS = 12  # Of a commitment.
+_WIDTH_OF_A_FILE = 160
 _ANY_WIDTH = 10_000
 """Columns of a terminal on which every table fits."""
+
+
+def table_console() -> Console:
+    """Where tables are printed: a terminal of its own width, or a file or another program, for which nothing is left
+    out unless COLUMNS says how wide it is."""
+    from rich.console import Console
+
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console() if known else Console(width=_WIDTH_OF_A_FILE)
 
 
 def evaluation_table(result: Evaluation) -> FittingTable:

@@ -61,10 +61,8 @@ class Verify:
 
     def _check_suite(self) -> int:
         """Check a folder."""
-        from rich.console import Console
-
         from textagent_gym.cli.progress import bar, counting
-        from textagent_gym.cli.tables import suite_table
+        from textagent_gym.cli.tables import suite_table, table_console
         from textagent_gym.evaluation import verify_result
         from textagent_gym.evaluation.copies import labelled
         from textagent_gym.evaluation.trust import RECOMPUTED
@@ -82,7 +80,7 @@ class Verify:
         notes = [*verification.notes, *(f"It can prove more: {how}." for how in verification.unproven)]
         status = _print(notes, *checked, remarks=True, recomputed=recomputed)
         if not status:
-            console = Console()
+            console = table_console()
             console.print(suite_table(result))
             for flag in labelled(verification.flags, verification.trust):
                 _say(flag, "yellow")

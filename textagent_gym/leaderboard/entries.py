@@ -159,6 +159,7 @@ def check_entry(
     *,
     model: Path | None = None,
     challenge: Path | None = None,
+    workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Entry:
     """Verify the result of a suite by replay.
@@ -167,6 +168,7 @@ def check_entry(
         folder: folder of the result.
         seconds: time after which checking stops.
         model, challenge: folder of the policy and file of the challenge, where they prove more (see `verify_result`).
+        workers: number of processes that play; see `verify_result`.
         progress: called with the number of episodes checked so far, and of all.
 
     Raises:
@@ -175,7 +177,7 @@ def check_entry(
     """
     with at_most(seconds):
         try:
-            verification = verify_result(folder, progress, model=model, challenge=challenge)
+            verification = verify_result(folder, progress, model=model, challenge=challenge, workers=workers)
         except (MissingDataError, MissingDependencyError) as error:
             raise InvalidOptionError(one_line(f"it cannot be checked here: {error}")) from error
         except (TextAgentError, gymnasium.error.Error, OSError) as error:

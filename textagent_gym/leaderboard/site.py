@@ -95,6 +95,7 @@ def build(
     title: str = "textagent-gym leaderboard",
     episodes: int = 50,
     seconds: float = 3600.0,
+    workers: int = 1,
     progress: Callable[[int, str], None] | None = None,
 ) -> tuple[list[Entry], list[LeftOut]]:
     """Verify every result below a folder, and write a site that shows those which are right.
@@ -105,6 +106,7 @@ def build(
         title: title of the site.
         episodes: number of episodes per part of a suite that can be stepped through.
         seconds: time after which checking one result stops.
+        workers: number of processes that play what is checked; see `verify_result`.
         progress: called with the number of results that are done, and the name of the next one.
 
     Returns:
@@ -127,7 +129,7 @@ def build(
             if progress is not None:
                 progress(number, name)
             try:
-                entry = check_entry(folder, seconds)
+                entry = check_entry(folder, seconds, workers=workers)
                 if all(episode.broken for episode in entry.result.episodes):
                     raise InvalidOptionError("every episode broke")
                 twins = [other.folder for other in entries if other.slug == entry.slug]

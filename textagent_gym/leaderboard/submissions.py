@@ -39,6 +39,7 @@ def accept(
     model: Path | None = None,
     challenge: Path | None = None,
     rerun: Path | None = None,
+    workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Entry:
     """Take a result into a folder of results, as SUITE/AGENT-DIGEST.
@@ -52,6 +53,7 @@ def accept(
         seconds: time after which checking stops.
         model, challenge: what proves who played, and that nobody knew the tasks (see `verify_result`); it is noted.
         rerun: the caller's own result of the same agent; that success is the same within the interval is noted.
+        workers: number of processes that play what is checked; see `verify_result`.
         progress: called with the number of episodes checked so far, and of all: of the result, then of `rerun`.
 
     Returns:
@@ -87,7 +89,7 @@ def accept(
             for path in paths:
                 shutil.copyfile(path, copy / path.name, follow_symlinks=False)
             try:
-                entry = check_entry(copy, seconds, model=model, challenge=challenge, progress=progress)
+                entry = check_entry(copy, seconds, model=model, challenge=challenge, workers=workers, progress=progress)
             except InvalidOptionError as error:
                 raise InvalidOptionError(str(error).replace(str(copy), str(folder))) from error
             if challenge is not None and (results / DRAWS).exists():

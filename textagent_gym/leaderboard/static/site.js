@@ -50,13 +50,13 @@ function order(one, other) {
   return typeof one === "number" ? one - other : one.localeCompare(other, "en", { numeric: true });
 }
 
-function sortTable(table, header) {
+function sortTable(table, header, upwards) {
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row) => [cellValue(row, header.cellIndex), row]);
   const numeric = rows.some(([value]) => typeof value === "number");
   // At first the largest number, or the first name, is on top.
   const now = header.getAttribute("aria-sort");
-  const ascending = now === null ? !numeric : now === "descending";
+  const ascending = upwards ?? (now === null ? !numeric : now === "descending");
   for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
   rows.sort(([one], [other]) => (ascending ? order(one, other) : order(other, one)));
@@ -73,7 +73,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
 
 function startFilters() {
   const controls = [...document.querySelectorAll("[data-filter]")];
-  const rows = [...$("results").tBodies[0].rows];
+  const table = $("results");
+  const headers = [...table.tHead.rows[0].cells];
+  const rows = [...table.tBodies[0].rows];
   const matches = (row, control) => {
     const value = row.dataset[control.dataset.filter];
     if (control.type === "search") return value.toLowerCase().includes(control.value.trim().toLowerCase());
@@ -81,8 +83,11 @@ function startFilters() {
   };
   const read = () => {
     const asked = new URLSearchParams(location.hash.slice(1));
+    const column = asked.get("sort") ?? "";
+    const sorted = headers.find((header) => header.textContent === column.replace(/^-/, ""));
+    if (sorted) sortTable(table, sorted, !column.startsWith("-"));
     // An address without a filter may name a place of the page, and a browser may remember what was chosen.
-    if (controls.some((control) => asked.has(control.dataset.filter))) {
+    if (sorted || controls.some((control) => asked.has(control.dataset.filter))) {
       for (const control of controls) {
         control.value = asked.get(control.dataset.filter) ?? "";
         if (control.selectedIndex === -1) control.value = ""; // There is no such choice.
@@ -92,6 +97,8 @@ function startFilters() {
   };
   const choose = () => {
     const chosen = controls.filter((control) => control.value).map((control) => [control.dataset.filter, control.value]);
+    const sorted = headers.find((header) => header.hasAttribute("aria-sort"));
+    if (sorted) chosen.push(["sort", `${sorted.getAttribute("aria-sort") === "ascending" ? "" : "-"}${sorted.textContent}`]);
     history.replaceState(null, "", `#${new URLSearchParams(chosen)}`);
     filter();
   };
@@ -104,6 +111,7 @@ function startFilters() {
     $("shown").textContent = `${shown} of ${rows.length} results`;
   };
   for (const control of controls) control.addEventListener("input", choose);
+  for (const header of headers) header.querySelector(".sort").addEventListener("click", choose); // It is sorted by now.
   window.addEventListener("hashchange", read);
   read();
 }
