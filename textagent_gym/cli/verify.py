@@ -170,7 +170,8 @@ def _print(
         texts = "" if exact else "what the agent read, "
         cost = "" if all(episode.cost is None for episode in episodes) else "cost, "
         tokens = "" if recomputed else "tokens, "
-        _say(f"Not checked: {who}{beside}{texts}seconds, {tokens}{cost}and the versions of packages.")
+        endings = "how answers ended, which models gave them, " if any(each.served for each in episodes) else ""
+        _say(f"Not checked: {who}{beside}{texts}{endings}seconds, {tokens}{cost}and the versions of packages.")
     return 0
 
 
