@@ -1,4 +1,4 @@
-"""Long texts without their middle, and the one notice that says so."""
+"""Long texts without their middle, and the one notice that says so; two texts where they differ."""
 
 from __future__ import annotations
 
@@ -66,3 +66,21 @@ def _longest(most: int, limit: int, count: Callable[[int], int]) -> int:
         else:
             high = middle - 1
     return low
+
+
+def excerpts(one: str, other: str, before: int = 20, longest: int = 80) -> tuple[str, str]:
+    """What two texts say where they begin to differ.
+
+    Args:
+        one, other: texts that are not equal.
+        before: number of characters that are shown before the difference.
+        longest: number of characters that are shown in all.
+
+    >>> excerpts("the lamp is on the red table", "the lamp is on the blue table", before=4, longest=9)
+    ('...the red t', '...the blue ')
+    """
+    shorter = min(len(one), len(other))
+    differs = next((place for place in range(shorter) if one[place] != other[place]), shorter)
+    start = max(0, differs - before)
+    left_out = "..." if start else ""
+    return f"{left_out}{one[start : start + longest]}", f"{left_out}{other[start : start + longest]}"

@@ -28,7 +28,9 @@ _processes: dict[str, tuple[ProcessPoolExecutor, Future[int]]] = {}
 
 
 @contextmanager
-def playing_elsewhere(subject: Subject, hash_seeds: Sequence[str]) -> Iterator[dict[str, Callable[[], list[str]]]]:
+def playing_elsewhere(
+    subject: Subject, hash_seeds: Sequence[str]
+) -> Iterator[dict[str, Callable[[], list[list[str]]]]]:
     """Begin to play the episodes of a subject in other processes.
 
     Args:
@@ -74,7 +76,7 @@ def _end(hash_seed: str) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _result(future: Future[list[str]]) -> list[str]:
+def _result(future: Future[list[list[str]]]) -> list[list[str]]:
     try:
         return future.result(_SECONDS)
     except (Exception, SystemExit) as error:
@@ -82,7 +84,7 @@ def _result(future: Future[list[str]]) -> list[str]:
         raise BrokenPromiseError(f"another process cannot play the world: {why}") from error
 
 
-def _play(spec: str, kwargs: dict[str, Any], tasks: int, seed: int) -> list[str]:
+def _play(spec: str, kwargs: dict[str, Any], tasks: int, seed: int) -> list[list[str]]:
     """In another process: the transcripts of a world."""
     known = EnvSpec.from_json(spec)
     registry.setdefault(known.id, known)

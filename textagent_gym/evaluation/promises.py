@@ -47,6 +47,7 @@ from textagent_gym.evaluation.walks import (
     walk,
 )
 from textagent_gym.knobs import AXES
+from textagent_gym.texts import excerpts
 from textagent_gym.vector import make_vec
 
 DENSITIES = ("sparse", 0.5, "dense")
@@ -361,12 +362,28 @@ def _expect(value: object, expected: object, promise: str) -> None:
     """Raise `BrokenPromiseError` unless a value is as expected.
 
     Args:
-        value, expected: the values; what they are is not told of two truth values.
+        value, expected: the values; what they are is not told of two truth values, and of long ones where they begin to
+            differ.
         promise: what is so where they are equal, as a sentence.
     """
     if value != expected:
-        values = "" if isinstance(value, bool) else f" (expected {expected!r:.300}, got {value!r:.300})"
-        raise BrokenPromiseError(f"it is not so that {promise}{values}")
+        raise BrokenPromiseError(f"it is not so that {promise}{_difference(value, expected)}")
+
+
+def _difference(value: object, expected: object) -> str:
+    """In what two values differ, in brackets; "" for truth values."""
+    place = ""
+    while isinstance(value, list | tuple) and isinstance(expected, list | tuple) and len(value) == len(expected):
+        number = next((n for n, pair in enumerate(zip(value, expected, strict=True)) if pair[0] != pair[1]), None)
+        if number is None:  # A list and a tuple.
+            break
+        place += f"[{number}]"
+        value, expected = value[number], expected[number]
+    if isinstance(value, bool) and not place:
+        return ""
+    one, other = (each if isinstance(each, str) else repr(each) for each in (value, expected))
+    here, there = excerpts(one, other)
+    return f" ({f'at {place}, ' if place else ''}expected {there!r}, got {here!r})"
 
 
 def _played(subject: Subject, env: gymnasium.Env[str, str], agent: Agent, index: int) -> Episode:

@@ -22,6 +22,7 @@ from textagent_gym.evaluation.records import EpisodeRecord, Evaluation, digest, 
 from textagent_gym.evaluation.remarks import without_remarks
 from textagent_gym.evaluation.untrusted import spec_from_file
 from textagent_gym.processes import kill_on_error, worker_processes
+from textagent_gym.texts import excerpts
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,6 @@ class Mismatch:
 
 
 _READ_OTHERWISE = "the agent read something else than is recorded"
-_BEFORE, _SHOWN = 20, 80  # Characters that are shown before a difference, and in all.
 _DIED = "it cannot be played: a process that played died"
 
 
@@ -404,13 +404,8 @@ def _first_difference(conversation: Any, played: list[dict[str, Any]]) -> str:
     for there, here in zip(conversation, played, strict=False):
         if there["role"] != here["role"] or not isinstance(here["content"], str):
             break
-        played_text, recorded_text = here["content"], there["content"]
-        if played_text != recorded_text:
-            at = next((at for at, (a, b) in enumerate(zip(played_text, recorded_text, strict=False)) if a != b), -1)
-            start = max(0, (at if at >= 0 else min(len(played_text), len(recorded_text))) - _BEFORE)
-            played_text, recorded_text = (
-                f"{'...' if start else ''}{text[start : start + _SHOWN]}" for text in (played_text, recorded_text)
-            )
+        if here["content"] != there["content"]:
+            played_text, recorded_text = excerpts(here["content"], there["content"])
             when = "at first" if not actions else f"after action {actions}"
             return f": {when}, {played_text!r} was said, and {recorded_text!r} is recorded"
         actions += here["role"] == "assistant"

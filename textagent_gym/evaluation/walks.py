@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from contextlib import closing
 from random import Random
@@ -86,16 +85,16 @@ def commands_of(env: gymnasium.Env[str, str]) -> tuple[str, ...]:
     return base.admissible_actions()
 
 
-def transcripts(subject: Subject, *, backwards: bool = False) -> list[str]:
-    """Digests of one episode per seed, hexadecimal.
+def transcripts(subject: Subject, *, backwards: bool = False) -> list[list[str]]:
+    """One episode per seed: its steps, then its actions.
 
     Args:
         subject: world that is played.
         backwards: whether the episode of the last seed is played first.
     """
-    digests = []
+    episodes = []
     with closing(subject.make()) as env:
         for seed in range(subject.seed, subject.seed + subject.tasks)[:: -1 if backwards else 1]:
             steps, actions = walk(env, None, Random(seed), WALK, seed=seed)
-            digests.append(hashlib.sha256(repr((steps, actions)).encode(errors="backslashreplace")).hexdigest())
-    return digests[:: -1 if backwards else 1]
+            episodes.append([*map(repr, steps), repr(actions)])
+    return episodes[:: -1 if backwards else 1]
