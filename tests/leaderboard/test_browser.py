@@ -325,7 +325,7 @@ def test_an_attackers_words_are_words(page: Any, site: Path) -> None:
     page.locator("#turn .answer").wait_for()
     assert page.locator("#turn .answer").first.text_content() == visible(ATTACK)
     assert page.locator("#turn .remark").all_text_contents() == [visible(ATTACK)] * 4
-    assert page.locator("#turn h2", has_text="a replay does not check it").count() == 2
+    assert page.locator("#turn h2", has_text="a replay does not check it").count() == 4
     assert "taken" not in page.title()
     assert page.evaluate("({}).polluted") is None
     assert page.evaluate("Object.keys(window).includes('onerror') && window.onerror") in (False, None)
