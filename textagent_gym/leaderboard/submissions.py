@@ -99,7 +99,10 @@ def accept(
                 raise InvalidOptionError(refused)
             known = _place_of(entry.digest, results)
             place = known or results / entry.suite_slug / f"{entry.agent_slug}-{entry.digest[:_DIGITS]}"
-            proven = (*entry.trust, *(() if rerun is None else (_rerun(entry, folder, rerun, seconds, progress),)))
+            proven = (
+                *entry.trust,
+                *(() if rerun is None else (_rerun(entry, folder, rerun, seconds, progress, workers=workers),)),
+            )
             noted = read_ledger(results).get(entry.digest, ())
             levels = _together(noted, proven)
             if place.exists() and (not known or _together(noted, entry.trust[:1]) == levels):
@@ -157,7 +160,15 @@ def _together(noted: Sequence[str], proven: Sequence[str]) -> tuple[str, ...]:
     return tuple(known[level] for level in LEVELS if level in known)
 
 
-def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float, progress: Callable[[int, int], None] | None) -> str:
+def _rerun(
+    entry: Entry,
+    folder: Path,
+    rerun: Path,
+    seconds: float,
+    progress: Callable[[int, int], None] | None,
+    *,
+    workers: int,
+) -> str:
     """What is noted of a result whose agent was run again: the level, and both successes.
 
     Args:
@@ -166,13 +177,14 @@ def _rerun(entry: Entry, folder: Path, rerun: Path, seconds: float, progress: Ca
         rerun: folder of the other result.
         seconds: time after which checking that stops.
         progress: called with the number of its episodes checked so far, and of all.
+        workers: number of processes that play it.
 
     Raises:
         InvalidOptionError: the other result is not right, not another one, not of this suite and agent, or its success
             is another.
     """
     try:
-        again = check_entry(rerun, seconds, progress=progress)
+        again = check_entry(rerun, seconds, workers=workers, progress=progress)
     except InvalidOptionError as error:
         raise InvalidOptionError(f"{rerun}, in which the agent was run again, is no right result: {error}") from error
     broken = sum(bool(episode.broken) for episode in again.result.episodes)

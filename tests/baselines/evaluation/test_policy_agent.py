@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import DynamicCache
 
 from baselines.evaluation import policy_agent
 from baselines.evaluation.policy_agent import BOUNDARY, TOLERANCE, PolicyAgents, Recomputer
 from baselines.policy.models import load_policy, make_tiny_policy
 from baselines.rollout.backend import Prompt
-from baselines.rollout.transformers_backend import TransformersGenerator
+from baselines.rollout.transformers_backend import TransformersGenerator, drawn
 from tests.cli.program import run
 from tests.evaluation.results import SUITE, paths, read, summarize_again, write
 from textagent_gym.agents import PolicySettings, make_agent
@@ -276,23 +277,18 @@ def read_first(conversations: Path) -> list[dict[str, Any]]:
     return first
 
 
-def test_what_was_sampled_with_others_is_what_is_computed_alone(tmp_path: Path) -> None:
-    """No token is exchanged for its neighbour, not even among those that are as unlikely as rounding is coarse."""
-    folder = tmp_path / "p"
-    texts = [f"word{number} lights" for number in range(900)]
-    make_tiny_policy(folder, texts, hidden=32, layers=2, heads=2)
-    model, _ = load_policy(str(folder))
-    model.get_output_embeddings().weight.data *= 40  # Most tokens are less likely than rounding is coarse.
-    model.save_pretrained(folder)
-    agents = PolicyAgents(str(folder), SAMPLED, slots=4)
-    evaluate_suite(SUITE, agents, tmp_path / "r", workers=4)
-    recomputer = Recomputer(str(folder), SAMPLED)
-    for part in SUITE.parts:
-        evaluation = load_result(tmp_path / "r").evaluations[part.name]
-        conversations = read(tmp_path / "r" / f"{part.name}.conversations.jsonl.gz")
-        for record, conversation in zip(evaluation.episodes, conversations, strict=True):
-            assert recomputer.difference(conversation, record) == ""
-    assert recomputer.exchanged == 0
+def test_a_number_at_the_edge_of_a_token_picks_the_one_that_the_sampler_draws(tiny: Path) -> None:
+    """The sampler makes numbers smaller by 2**-20, so that none is above a rounded sum."""
+    recomputer = Recomputer(str(tiny), SAMPLED)
+    with torch.inference_mode():
+        logits = recomputer._model(input_ids=torch.tensor([[5, 6, 7]])).logits[0, -1:].float()
+    log_probs, cumulative, _ = drawn(logits, 1.0, [0.5])
+    token = int(torch.searchsorted(cumulative, torch.tensor([[0.5]])))
+    number = float(cumulative[0, token]) * (1 + 2**-21)
+    generator = TransformersGenerator(recomputer._model, 0, slots=1)
+    assert int(generator._sample(logits, [number])[0]) == token
+    recorded = [float(log_probs[0, token])]
+    assert recomputer._wrong_token(DynamicCache(), [5, 6, 7], [token], recorded, [number]) == ("", False)
 
 
 def test_a_template_that_fails_late_is_told_in_a_line(honest: Path, tiny: Path, tmp_path: Path) -> None:
@@ -345,6 +341,15 @@ def test_whatever_is_in_a_strangers_policy_is_refused_in_words(
     folder = shutil.copytree(tiny, tmp_path / "policy")
     (folder / name).write_text(text)
     with pytest.raises(InvalidOptionError, match="the policy cannot be loaded"):
+        Recomputer(str(folder), SAMPLED)
+
+
+@pytest.mark.parametrize("asked", [{"attn_implementation": "x/y"}, {"vision": [{"_attn_implementation": "x/y"}]}])
+def test_attention_of_a_policys_own_choice_is_not_looked_for(asked: dict[str, Any], tiny: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **asked}))
+    with pytest.raises(InvalidOptionError, match=r"its config\.json asks for attention of 'x/y'"):
         Recomputer(str(folder), SAMPLED)
 
 
