@@ -12,10 +12,10 @@ import gc
 import json
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,18 +25,21 @@ import gymnasium
 import numpy as np
 import torch
 from huggingface_hub import constants
-from transformers import DynamicCache, PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerFast
+from transformers.utils import logging
 
 from baselines.policy.chat import ChatFormat, chat_of
-from baselines.policy.models import context_length, load_policy, room_before_action
+from baselines.policy.models import context_length, depends_on_others, load_policy, room_before_action
 from baselines.rollout.backend import Completion, Prompt, make_generator
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Turn
 from baselines.rollout.transformers_backend import TransformersGenerator, drawn
 from baselines.settings.config import Precision
+from baselines.settings.dialogue import CHAT_FILE
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import EpisodeRecord, policy_digest, policy_files
+from textagent_gym.terminal import one_line
 
 TOLERANCE = 0.01
 """Largest difference of log-probabilities.
@@ -52,6 +55,25 @@ BOUNDARY = 5e-4
 """Largest distance of an episode's number from the cumulative probabilities of the token that is recorded, and of a
 logit from the largest where nothing is drawn: ten times what was measured. A wider one would let whoever has the policy
 choose among neighbours, one token in so many as it is wide, and one token may win a lost episode."""
+_LONGEST_REASON = 1_000  # Characters of what a library says.
+_WEIGHTS = (".safetensors", ".bin", ".index.json")
+_TEMPLATES = "additional_chat_templates/"
+_MODEL_FILES = ("config.json", "generation_config.json", "tokenizer.json", "chat_template.jinja", CHAT_FILE)
+"""Files that a policy is loaded from as they are, beside its weights."""
+_TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
+_TOKENIZER_SETTINGS = frozenset(
+    {"added_tokens_decoder", "additional_special_tokens", "chat_template", "clean_up_tokenization_spaces"}
+    | {"extra_special_tokens", "model_max_length", "split_special_tokens"}
+    | {f"{name}_token" for name in ("bos", "cls", "eos", "mask", "pad", "sep", "unk")}
+)
+"""What of a tokenizer's settings counts. Many others name files, in ways that a list of them would not end; and what
+makes ids of words stands in tokenizer.json."""
+_ELSEWHERE = {
+    "attribute_map": "names of its own",
+    "configuration_files": "other files",
+    "transformers_weights": "weights",
+}
+"""What a config.json may not name: it could mean any file of the machine, or hide what is looked for here."""
 _SHARE_OF_GPU = 0.8  # Of its memory, for vLLM's weights and cache; the policy itself lies there too.
 _ROUNDED = 1 / 20
 """Largest share of episodes in which rounding may have exchanged a token for its neighbour, and so the largest gain of
@@ -80,13 +102,14 @@ class PolicyAgents:
 
     def __init__(self, folder: str, settings: PolicySettings, slots: int = 1, *, vllm: bool = False) -> None:
         policy = policy_digest(folder)
-        model, self.chat = _loaded(folder)
+        model, self.chat, context = _loaded(folder)
         self.settings = settings
         self.name, self.details = _identity(policy, self.chat, settings)
         if vllm:
             self.details["backend"] = "vllm"
-        self.room = room_before_action(context_length(model), settings.max_action_tokens)
-        self._generator = (_VLLM if vllm else TransformersGenerator)(
+        self.room = room_before_action(context, settings.max_action_tokens)
+        generators = _VLLM if vllm else _OneByOne if depends_on_others(model) else TransformersGenerator
+        self._generator = generators(
             model.eval(),
             self.chat.end_id,
             slots=slots,
@@ -141,30 +164,71 @@ class PolicyAgents:
             answer.set_result(completion)
 
 
-def _loaded(folder: str) -> tuple[PreTrainedModel, ChatFormat]:
-    """The policy of a folder and its chat, from nothing but the files that its digest is of.
+def _loaded(folder: str) -> tuple[PreTrainedModel, ChatFormat, int]:
+    """The policy of a folder, its chat, and the length of its context, from nothing but files that its digest is of.
 
     Raises:
         InvalidOptionError: they cannot be loaded, whatever a stranger has written into them.
     """
     with TemporaryDirectory() as alone:
-        for name, path in policy_files(folder).items():
-            link = Path(alone) / name
+        try:
+            _put_apart(policy_files(folder), Path(alone))
+            with _quietly_offline():
+                # Other classes of tokenizers read other files, too, and not what stands in tokenizer.json alone.
+                model, tokenizer = load_policy(alone, PreTrainedTokenizerFast)
+            _check_attention({getattr(part.config, "_attn_implementation", None) for part in _configured(model)})
+            return model, chat_of(alone, tokenizer), context_length(model)
+        except BaseException as error:  # Libraries raise what they like, and one of them panics.
+            _check_not_stopped(error)
+            reason = f"{error}" if isinstance(error, InvalidOptionError) else f"{type(error).__name__}: {error}"
+            reason = one_line(reason.replace(alone, folder), _LONGEST_REASON)
+            raise InvalidOptionError(f"the policy cannot be loaded: {reason}") from error
+
+
+def _put_apart(files: Mapping[str, Path], alone: Path) -> None:
+    """Put what a policy is loaded from into a folder of its own.
+
+    Args:
+        files: files of the policy by their names.
+        alone: empty folder.
+
+    Raises:
+        InvalidOptionError: they do not suffice, or ask for others.
+    """
+    if "tokenizer.json" not in files:
+        raise InvalidOptionError("it has no tokenizer.json; a tokenizer's save_pretrained writes one")
+    for name, path in files.items():
+        if name in _MODEL_FILES or name.startswith(_TEMPLATES) or ("/" not in name and name.endswith(_WEIGHTS)):
+            link = alone / name
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(path.resolve())
-        try:
-            config = json.loads((Path(alone) / "config.json").read_bytes())
-            for name, value in _named(config):
-                if name.endswith("attn_implementation") and value not in (None, "eager", "sdpa"):
-                    raise InvalidOptionError(f"its config.json asks for attention of {value!r:.100}")
-                if name == "transformers_weights":  # It may name an index, and this any file of the machine.
-                    raise InvalidOptionError("its config.json names weights: call them model.safetensors")
-            with _offline():
-                model, tokenizer = load_policy(alone)
-            return model, chat_of(alone, tokenizer)
-        except Exception as error:  # Libraries raise what they like where a file is not what they expect.
-            reason = f"{error}" if isinstance(error, InvalidOptionError) else f"{type(error).__name__}: {error}"
-            raise InvalidOptionError(f"the policy cannot be loaded: {reason}".replace(alone, folder)) from error
+        elif name in _TOKENIZER_FILES:
+            settings = json.loads(path.read_bytes())
+            kept = {name: value for name, value in settings.items() if name in _TOKENIZER_SETTINGS}
+            (alone / name).write_text(json.dumps(kept), encoding="utf-8")
+    for name, value in _named(json.loads(files["config.json"].read_bytes())):
+        if name.endswith("attn_implementation"):
+            _check_attention([value])
+        if name in _ELSEWHERE:
+            raise InvalidOptionError(f"its config.json names {_ELSEWHERE[name]} ({name})")
+
+
+def _check_attention(asked: Iterable[Any]) -> None:
+    """Raise `InvalidOptionError` for other attention than that of PyTorch: the hub has code for it."""
+    for value in asked:
+        if value not in (None, "eager", "sdpa"):
+            raise InvalidOptionError(f"its config.json asks for attention of {value!r:.100}")
+
+
+def _check_not_stopped(error: BaseException) -> None:
+    """Raise an error that is somebody's wish to end, and none of a library's."""
+    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        raise error
+
+
+def _configured(model: PreTrainedModel) -> list[Any]:
+    """The parts of a model that have a configuration."""
+    return [part for part in model.modules() if hasattr(part, "config")]
 
 
 def _named(values: Any) -> Iterator[tuple[str, Any]]:
@@ -177,14 +241,16 @@ def _named(values: Any) -> Iterator[tuple[str, Any]]:
 
 
 @contextmanager
-def _offline() -> Iterator[None]:
-    """Let no library ask the hub for what a stranger's configuration names."""
-    before = constants.HF_HUB_OFFLINE
+def _quietly_offline() -> Iterator[None]:
+    """Let no library ask the hub for what a stranger's configuration names, or show at the terminal what is in it."""
+    before, loud = constants.HF_HUB_OFFLINE, logging.get_verbosity()
     constants.HF_HUB_OFFLINE = True
+    logging.set_verbosity(logging.CRITICAL)
     try:
         yield
     finally:
         constants.HF_HUB_OFFLINE = before
+        logging.set_verbosity(loud)
 
 
 class _VLLM:
@@ -205,6 +271,21 @@ class _VLLM:
     def generate(self, prompts: Sequence[Prompt]) -> list[Completion]:
         """See `Generator`."""
         return self._thread.submit(self._generator.generate, prompts).result()
+
+
+class _OneByOne:
+    """Samples from a policy that says something else where it reads other conversations at once.
+
+    The arguments are those of `make_generator`.
+    """
+
+    def __init__(self, model: PreTrainedModel, end_id: int, *, slots: int, **sampling: Any) -> None:
+        self.slots = slots
+        self._generators = [TransformersGenerator(model, end_id, slots=1, **sampling) for _ in range(slots)]
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[Completion]:
+        """See `Generator`."""
+        return [self._generators[each.slot].generate([replace(each, slot=0)])[0] for each in prompts]
 
 
 class PolicyAgent:
@@ -278,7 +359,8 @@ def _identity(policy: str, chat: ChatFormat, settings: PolicySettings) -> tuple[
 
 
 def distance(cumulative: torch.Tensor, token: int, number: float) -> float:
-    """Distance of a number of 0 to 1 from the interval in which it picks a token; 0 where it picks this token.
+    """Distance of a number of 0 to 1 from the interval in which it picks a token; 0 where it picks this token, and at
+    the interval's edges.
 
     Args:
         cumulative: cumulative probabilities of all tokens, shape (tokens,).
@@ -307,10 +389,10 @@ class Recomputer:
 
     def __init__(self, folder: str, settings: PolicySettings) -> None:
         policy = policy_digest(folder)
-        model, self._chat = _loaded(folder)
+        model, self._chat, context = _loaded(folder)
         self._model = model.eval()
         self._settings = settings
-        self._room = room_before_action(context_length(model), settings.max_action_tokens)
+        self._room = room_before_action(context, settings.max_action_tokens)
         self.name, self.details = _identity(policy, self._chat, settings)
         self.episodes = self.exchanged = 0
 
@@ -337,7 +419,8 @@ class Recomputer:
         """
         try:
             return self._difference(conversation, record)
-        except Exception as error:  # noqa: BLE001 (a stranger's template raises what it likes, where it likes)
+        except BaseException as error:  # noqa: BLE001 (a stranger's template or tokenizer raises what it likes)
+            _check_not_stopped(error)
             return f"the policy cannot be asked: {type(error).__name__}: {error}"
 
     def _difference(self, conversation: list[dict[str, Any]], record: EpisodeRecord) -> str:
@@ -415,7 +498,7 @@ class Recomputer:
             read = torch.tensor([unread], device=self._model.device)
             logits = self._model(input_ids=read, past_key_values=cache, logits_to_keep=1).logits[0, -1:].float()
             unread = [token]
-            log_probs, cumulative, heights = drawn(logits, temperature or 1.0, [float(uniform[place])])
+            picked, log_probs, cumulative, heights = drawn(logits, temperature or 1.0, [float(uniform[place])])
             there, here = recorded[place], float(log_probs[0, token])
             if not abs(there - here) <= TOLERANCE:
                 return (
@@ -426,8 +509,8 @@ class Recomputer:
                 likely = float(logits[0, token]) >= float(logits.max()) - BOUNDARY
                 same = token == int(logits.argmax())
             else:
-                away = distance(cumulative[0], token, float(heights))
-                likely, same = away <= BOUNDARY, away == 0.0
+                # A number at the edge of a token has no distance from its neighbour, which is not what it picks.
+                likely, same = distance(cumulative[0], token, float(heights)) <= BOUNDARY, token == int(picked)
             if not likely:
                 what = f"token {place + 1} is not the one that the policy samples with the seed of the episode: that"
                 return what, False

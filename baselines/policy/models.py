@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -45,11 +46,15 @@ _CHAT_TEMPLATE = (
 )
 
 
-def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_policy(name_or_path: str, tokenizers: Any = AutoTokenizer) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A causal language model with weights of float32, and its tokenizer, from a local folder or a hub name.
 
     Many models are published in bfloat16, whose 8 bits of precision swallow updates as small as a learning rate of 1e-6
     makes them.
+
+    Args:
+        name_or_path: folder or hub name.
+        tokenizers: class of `transformers` that loads the tokenizer.
 
     Raises:
         InvalidOptionError: the folder does not exist. A hub name has one slash at most, begins with neither "/" nor
@@ -64,7 +69,7 @@ def load_policy(name_or_path: str) -> tuple[PreTrainedModel, PreTrainedTokenizer
         model, loaded = AutoModelForCausalLM.from_pretrained(
             name_or_path, dtype=torch.float32, trust_remote_code=False, output_loading_info=True
         )
-        tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
+        tokenizer: PreTrainedTokenizerBase = tokenizers.from_pretrained(name_or_path, trust_remote_code=False)
     except (ValueError, RuntimeError, SafetensorError) as error:
         raise InvalidOptionError(f"the model {name_or_path} cannot be loaded: {error}") from error
     if loaded["missing_keys"]:  # `transformers` fills them with random numbers, others each time.
@@ -100,6 +105,18 @@ def context_length(model: PreTrainedModel) -> int:
             f"{name} does not attend to its whole context (sliding_window={window}); choose a model that does"
         )
     return int(length)
+
+
+def depends_on_others(model: PreTrainedModel) -> bool:
+    """Whether what a policy computes for a conversation depends on what else it reads at once.
+
+    With "longrope", `transformers` scales the positions of all conversations by the longest one; MPT measures distances
+    in columns of the cache, of which others use some.
+    """
+    config = model.config.get_text_config()
+    rope = getattr(config, "rope_parameters", None) or {}
+    kinds = {value.get("rope_type") for value in (rope, *rope.values()) if isinstance(value, dict)}
+    return config.model_type == "mpt" or "longrope" in kinds
 
 
 def room_before_action(context: int, max_action_tokens: int) -> int:

@@ -311,9 +311,8 @@ class TransformersGenerator:
         if self.temperature == 0.0:
             token = logits.argmax(-1)
             return token, logits.log_softmax(-1).gather(-1, token[:, None]).squeeze(-1)
-        log_probs, cumulative, heights = drawn(logits, self.temperature, uniform)
-        token = torch.searchsorted(cumulative, heights, right=True)
-        return token.squeeze(-1), log_probs.gather(-1, token).squeeze(-1)
+        token, log_probs, _, _ = drawn(logits, self.temperature, uniform)
+        return token, log_probs.gather(-1, token[:, None]).squeeze(-1)
 
     def _pack(self) -> None:
         """Move every conversation to the left of the cache, closing its holes."""
@@ -329,8 +328,8 @@ class TransformersGenerator:
 
 def drawn(
     logits: torch.Tensor, temperature: float, uniform: Sequence[float]
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """How tokens are drawn: a row's is the first one whose cumulative probability is above the row's height.
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Draw tokens: a row's is the first one whose cumulative probability is above the row's height.
 
     Args:
         logits: shape (rows, vocabulary), of 32 bits.
@@ -338,10 +337,12 @@ def drawn(
         uniform: a number per row, at least 0 and less than 1.
 
     Returns:
-        log-probabilities and cumulative probabilities, of the shape of the logits, and heights, of shape (rows, 1). How
-        these are rounded decides which token is drawn, so whoever computes it again does so here.
+        tokens, of shape (rows,); log-probabilities and cumulative probabilities, of the shape of the logits; and
+        heights, of shape (rows, 1). How these are rounded decides which token is drawn, so whoever computes it again
+        does so here.
     """
     log_probs = (logits / temperature).log_softmax(-1)
     cumulative = log_probs.exp().cumsum(-1)
     numbers = torch.tensor(uniform, dtype=torch.float32, device=logits.device)
-    return log_probs, cumulative, numbers[:, None] * (_BELOW_ONE * cumulative[:, -1:])
+    heights = numbers[:, None] * (_BELOW_ONE * cumulative[:, -1:])
+    return torch.searchsorted(cumulative, heights, right=True).squeeze(-1), log_probs, cumulative, heights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from textagent_gym.agents import Agent, RandomAgent
 from textagent_gym.evaluation import EpisodeRecord, Evaluation, evaluate
 from textagent_gym.evaluation.players import AgentMaker
 from textagent_gym.evaluation.records import conversations_of
+from textagent_gym.evaluation.runner import keeps_conversations
 from textagent_gym.files import part_of
 
 LIGHTS = "lights/Lights-v0"
@@ -76,3 +78,23 @@ def test_neither_workers_nor_an_interruption_at_any_byte_change_a_result(
         result = play(path, workers[1], processes=processes)
         assert (result, conversations_of(path).read_bytes()) == whole
         assert not part.exists()
+
+
+def test_a_run_that_has_begun_without_conversations_goes_on_without(tmp_path: Path) -> None:
+    """Else what it has played would be played again."""
+    path = tmp_path / "r.jsonl"
+    assert keeps_conversations(path)
+    with pytest.raises(KeyboardInterrupt):
+        play(path, 1, stop_after=3)
+    assert keeps_conversations(path)
+    part = part_of(path)
+    lines = [json.loads(text) for text in part.read_text().splitlines()]
+    part.write_text(
+        "".join(json.dumps({**each, **({"conversation": []} if "key" in each else {})}) + "\n" for each in lines)
+    )
+    assert not keeps_conversations(path)
+    part.unlink()
+    play(path, 1)
+    assert keeps_conversations(path)
+    conversations_of(path).unlink()
+    assert not keeps_conversations(path)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -51,10 +52,9 @@ def test_a_right_result_is_copied_to_its_place(sent: Path, tmp_path: Path) -> No
 
 
 def test_what_a_kill_has_left_is_deleted(sent: Path, tmp_path: Path) -> None:
-    old, new = tmp_path / "all" / ".checking-old", tmp_path / "all" / ".checking-new"
+    old, new = (tmp_path / "all" / f".checking-{time.time() + seconds:.0f}-x" for seconds in (-2, 3_600))
     for folder in (old, new):
         (folder / "result").mkdir(parents=True)
-    os.utime(old, (0, 0))
     accept(sent, tmp_path / "all")
     assert not old.exists()
     assert new.exists()

@@ -188,6 +188,7 @@ class Eval(ChosenTasks):
         from textagent_gym.evaluation import SUITES, check_evaluation, evaluate
         from textagent_gym.evaluation.players import details_of
         from textagent_gym.evaluation.results import as_played
+        from textagent_gym.evaluation.runner import keeps_conversations
         from textagent_gym.files import check_writable, part_of
 
         if not self.env:
@@ -196,6 +197,7 @@ class Eval(ChosenTasks):
             raise InvalidOptionError(f"{self.env} is a suite: --suite {self.env} --out FOLDER")
         if self.out is not None:
             check_writable(self.out)
+            _check_alone(self.out)
         env, count = self.make()
         env = as_played(env, details_of(agent))
         asked: dict[str, Any] = {"tasks": count, "episodes": self.episodes, "seed": self.seed, "path": self.out}
@@ -212,7 +214,7 @@ class Eval(ChosenTasks):
                     **asked,
                     retry_broken=self.retry_broken,
                     workers=self.workers or 1,
-                    conversations=self.out is not None and _has_conversations(self.out),
+                    conversations=self.out is not None and keeps_conversations(self.out),
                     ended=ended,
                 )
         finally:
@@ -257,11 +259,16 @@ class Eval(ChosenTasks):
             raise type(stop)(f"{stop} {state}".strip()) from (stop if isinstance(stop, Exception) else None)
 
 
-def _has_conversations(file: Path) -> bool:
-    """Whether everything that was said is kept beside a result file: not beside one that is complete without."""
+def _check_alone(file: Path) -> None:
+    """Raise `InvalidOptionError` for a result file whose conversations would lie where those of another one do."""
     from textagent_gym.evaluation.records import conversations_of
+    from textagent_gym.files import part_of
 
-    return not file.exists() or conversations_of(file).exists()
+    other = file.with_suffix("") if file.suffix == ".jsonl" else file.with_name(f"{file.name}.jsonl")
+    if other.is_file() or part_of(other).is_file():
+        raise InvalidOptionError(
+            f"{file} and {other} would both keep what was said in {conversations_of(file)}: choose another --out"
+        )
 
 
 def _times(files: Sequence[Path]) -> list[int]:

@@ -17,9 +17,11 @@ _LONGEST_SHOWN = 500  # Characters of a remark.
 _MOST_SECONDS = 365 * 24 * 3600
 
 
-def _check_seconds(seconds: float) -> None:
+def _check_limits(seconds: float, workers: int) -> None:
     if not 1 <= seconds <= _MOST_SECONDS:
         raise InvalidOptionError(f"--seconds must be at least 1 and at most {_MOST_SECONDS}, got {seconds:g}")
+    if workers < 1:
+        raise InvalidOptionError(f"--workers must be at least 1, got {workers}")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Build:
 
         if self.episodes < 0:
             raise InvalidOptionError(f"--episodes must be at least 0, got {self.episodes}")
-        _check_seconds(self.seconds)
+        _check_limits(self.seconds, self.workers)
         with bar("Checking results", len(find_results(self.results))) as done:
             shown, left_out = build(
                 *(self.results, self.out),
@@ -108,7 +110,7 @@ class Accept:
         from textagent_gym.files import check_writable
         from textagent_gym.leaderboard.submissions import accept
 
-        _check_seconds(self.seconds)
+        _check_limits(self.seconds, self.workers)
         check_writable(self.into, folder=True)
         try:
             times = 1 if self.rerun is None else 2

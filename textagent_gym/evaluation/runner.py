@@ -266,6 +266,16 @@ def _resumed(target: Path | None, empty: Evaluation, conversations: bool) -> dic
     return kept
 
 
+def keeps_conversations(target: Path) -> bool:
+    """Whether a run with this result file keeps everything that was said: not one that has begun without."""
+    if target.exists():
+        return conversations_of(target).exists()
+    if not part_of(target).is_file():
+        return True
+    lines = part_of(target).read_text(encoding="utf-8", errors="replace").splitlines()
+    return all(played.conversation for _, played in _read(lines[1:]))
+
+
 def _reopen(target: Path, complete: Evaluation, conversations: bool) -> None:
     """Make a complete file that of an unfinished run again, which holds the episodes that count.
 

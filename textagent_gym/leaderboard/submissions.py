@@ -27,8 +27,8 @@ LARGEST_SUBMISSION = 2**26
 """Bytes of all files of a result as it is sent: 64 MiB hold three hundred long conversations, compressed."""
 
 _DIGITS = 8  # Of a result's digest in the name of its folder, beside those of its agent.
-_CHECKING = ".checking-"  # First letters of the folder in which a copy is checked.
-_STOPPED = 86_400.0  # Seconds after which such a folder is what a kill has left: checking ends within an hour.
+_CHECKING = ".checking-"  # First letters of the folder in which a copy is checked; then comes when that has ended.
+_SLACK = 3_600.0  # Seconds that checking may take beyond its limit.
 
 
 def accept(
@@ -83,7 +83,8 @@ def accept(
     _clear_stopped(results)
     try:
         # On the same disk, so that it can be moved.
-        with TemporaryDirectory(dir=results, prefix=_CHECKING) as checking:
+        ended = time.time() + (1 if rerun is None else 2) * seconds + _SLACK
+        with TemporaryDirectory(dir=results, prefix=f"{_CHECKING}{ended:.0f}-") as checking:
             copy = Path(checking) / "result"
             copy.mkdir()
             for path in paths:
@@ -222,7 +223,8 @@ def _files(folder: Path) -> set[tuple[int, int]]:
 def _clear_stopped(results: Path) -> None:
     """Delete the copies that runs have left which were killed."""
     for folder in results.glob(f"{_CHECKING}*"):
-        if not folder.is_symlink() and time.time() - folder.stat().st_mtime > _STOPPED:
+        ended = folder.name.removeprefix(_CHECKING).partition("-")[0]
+        if not folder.is_symlink() and ended.isdecimal() and int(ended) < time.time():
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -11,14 +11,17 @@ from contextlib import suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
-from transformers import DynamicCache
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from transformers import DynamicCache, MptConfig, MptForCausalLM, Phi3Config, Phi3ForCausalLM
 
 from baselines.evaluation import policy_agent
-from baselines.evaluation.policy_agent import BOUNDARY, TOLERANCE, PolicyAgents, Recomputer
+from baselines.evaluation.policy_agent import BOUNDARY, TOLERANCE, PolicyAgents, Recomputer, distance
 from baselines.policy.models import load_policy, make_tiny_policy
 from baselines.rollout.backend import Prompt
 from baselines.rollout.transformers_backend import TransformersGenerator, drawn
@@ -209,19 +212,21 @@ def test_a_neighbour_that_somebody_would_rather_have_had_is_refused(
     honest: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has the weights could else win a lost episode by the token that lies beside the one that was drawn."""
-    fair = policy_agent.distance
+    fair = policy_agent.drawn
     for share, said in (
         (0.9, "1 of 11 episodes hold tokens that are not those which are sampled here"),
         (1.1, "is not the one that the policy samples"),
     ):
         numbers = count()
 
-        def shifted(
-            cumulative: torch.Tensor, token: int, number: float, *, numbers: Any = numbers, share: float = share
-        ) -> float:
-            return fair(cumulative, token, number) + share * BOUNDARY * (next(numbers) == 7)
+        def shifted(*asked: Any, numbers: Any = numbers, share: float = share) -> Any:
+            picked, log_probs, cumulative, heights = fair(*asked)
+            if next(numbers) != 7:
+                return picked, log_probs, cumulative, heights
+            heights = cumulative[:, picked] + share * BOUNDARY
+            return torch.searchsorted(cumulative, heights, right=True)[0], log_probs, cumulative, heights
 
-        monkeypatch.setattr(policy_agent, "distance", shifted)
+        monkeypatch.setattr(policy_agent, "drawn", shifted)
         assert said in problems(honest, tiny)[0]
 
 
@@ -236,6 +241,133 @@ def test_hidden_weights_are_not_those_of_a_policy(name: str, tiny: Path, tmp_pat
     load_policy(str(folder))  # So far goes the attack.
     with pytest.raises(InvalidOptionError, match=r"its config\.json names weights"):
         PolicyAgents(str(folder), SAMPLED)
+
+
+def outside(policy: Path, tokenizer: dict[str, Any], settings: dict[str, Any]) -> Path:
+    """Let a policy's tokenizer name files that no digest is of, and change nothing else."""
+    vocabulary, merges = policy / "README.md", policy / "NOTES.md"
+    model = json.loads((policy / "tokenizer.json").read_text())["model"]
+    vocabulary.write_text(json.dumps({**model["vocab"], **{f"none{number}": number for number in range(5)}}))
+    merges.write_text("#version: 0.2\n")
+    shutil.copy(policy / "tokenizer.json", policy / "tokenizer.4.0.0.json.md")
+    named = {"VOCABULARY": str(vocabulary), "MERGES": str(merges), "ALL": str(policy / "tokenizer.4.0.0.json.md")}
+    for name, changes in (("tokenizer.json", tokenizer), ("tokenizer_config.json", settings)):
+        values = json.loads((policy / name).read_text())
+        values |= {
+            key: {**values[key], **value} if isinstance(value, dict) else value for key, value in changes.items()
+        }
+        text = json.dumps(values)
+        for word, path in named.items():
+            text = text.replace(word, path)
+        (policy / name).write_text(text)
+    return policy
+
+
+NAMED = {"vocab": "VOCABULARY", "merges": "MERGES"}
+
+
+@pytest.mark.parametrize("settings", [NAMED, {"fast_tokenizer_files": ["ALL"]}, {"tokenizer_file": "ALL"}])
+def test_a_tokenizer_says_what_its_digest_is_of(settings: dict[str, Any], tiny: Path, tmp_path: Path) -> None:
+    """Else whoever has committed to a policy could say afterwards what its tokens mean."""
+    folder = outside(shutil.copytree(tiny, tmp_path / "policy"), {}, settings)
+    said = PolicyAgents(str(folder), SAMPLED).chat.tokenizer.get_vocab()
+    assert said == PolicyAgents(str(tiny), SAMPLED).chat.tokenizer.get_vocab()
+
+
+def test_a_tokenizer_without_words_of_its_own_is_refused(tiny: Path, tmp_path: Path) -> None:
+    folder = outside(shutil.copytree(tiny, tmp_path / "strings"), {"model": NAMED}, NAMED)
+    with pytest.raises(InvalidOptionError, match=r"the policy cannot be loaded: .*data did not match"):
+        PolicyAgents(str(folder), SAMPLED)
+    folder = outside(shutil.copytree(tiny, tmp_path / "none"), {}, NAMED)
+    (folder / "tokenizer.json").unlink()
+    load_policy(str(folder))  # So far goes the attack.
+    with pytest.raises(InvalidOptionError, match=r"it has no tokenizer\.json"):
+        PolicyAgents(str(folder), SAMPLED)
+
+
+def test_a_token_that_is_never_drawn_is_another_one(tiny: Path) -> None:
+    """A number may lie exactly where a token ends; one that hardly ever comes moves the sum by nothing, and ends there,
+    too."""
+    recomputer = Recomputer(str(tiny), SAMPLED)
+    logits = torch.full((1, recomputer._model.config.vocab_size), -60.0)
+    logits[0, [0, 8]] = 0.0
+    edge = 0.5 * (1 + 2**-20)  # With what makes numbers smaller, half.
+    picked, log_probs, cumulative, heights = drawn(logits, 1.0, [edge])
+    assert (int(picked), float(heights)) == (8, 0.5)
+
+    class Constant:
+        device = logits.device
+
+        def __call__(self, **_: Any) -> Any:
+            return SimpleNamespace(logits=logits[None])
+
+    recomputer._model = cast("Any", Constant())
+    for token, exchanged in ((8, False), (0, True), (5, True)):
+        assert distance(cumulative[0], token, float(heights)) == 0.0
+        recorded = [float(log_probs[0, token])]
+        assert recomputer._wrong_token(DynamicCache(), [1], [token], recorded, [edge]) == ("", exchanged)
+
+
+@pytest.mark.parametrize("kind", ["phi3", "mpt"])
+def test_a_policy_that_depends_on_what_else_is_read_reads_one_by_one(kind: str, tiny: Path, tmp_path: Path) -> None:
+    """So several episodes at once say what one says alone, and what is recomputed."""
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    tokens = len(PolicyAgents(str(tiny), SAMPLED).chat.tokenizer)
+    factors = {"short_factor": [1.0] * 8, "long_factor": [4.0 + 3 * number for number in range(8)]}
+    rope = {"rope_type": "longrope", "rope_theta": 10_000.0, "original_max_position_embeddings": 150, **factors}
+    size: dict[str, Any] = {"vocab_size": tokens, "initializer_range": 0.3, "pad_token_id": 0, "eos_token_id": 1}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model: Any = MptForCausalLM(MptConfig(d_model=32, n_heads=2, n_layers=2, max_position_embeddings=4_096, **size))
+        if kind == "phi3":
+            size |= {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+            size |= {"max_position_embeddings": 4_096, "original_max_position_embeddings": 150}
+            model = Phi3ForCausalLM(Phi3Config(rope_parameters=rope, **size))
+    model.save_pretrained(folder)
+    for workers in (1, 3):
+        evaluate_suite(
+            SUITE, PolicyAgents(str(folder), SAMPLED, slots=workers), tmp_path / str(workers), workers=workers
+        )
+        assert verify_result(tmp_path / str(workers), model=folder).trust == ("replayed", "recomputed")
+    one, three = (read(paths(tmp_path / str(workers))[0])[1:] for workers in (1, 3))
+    assert [episode["actions"] for episode in one] == [episode["actions"] for episode in three]
+
+
+def test_what_a_policy_holds_is_not_shown_as_it_is(
+    honest: Path, tiny: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    weights = load_file(folder / "model.safetensors")
+    save_file({**weights, "\x1b[31mEVIL\nProven": torch.zeros(1)}, folder / "model.safetensors", {"format": "pt"})
+    Recomputer(str(folder), SAMPLED)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "x\nProven: recomputed.\n"}))
+    with pytest.raises(InvalidOptionError, match="Proven: recomputed") as refused:
+        verify_result(honest, model=folder)
+    assert "\n" not in str(refused.value)
+    shown = capfd.readouterr()
+    assert "EVIL" not in shown.out + shown.err
+
+
+def test_a_panic_of_the_tokenizer_is_told(tiny: Path, tmp_path: Path, honest: Path) -> None:
+    """It is no `Exception`."""
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    assert len(tokenizer["model"]["merges"]) > 2
+    tokenizer["model"]["continuing_subword_prefix"] = "#####"
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(InvalidOptionError, match="the policy cannot be loaded: PanicException"):
+        Recomputer(str(folder), SAMPLED)
+
+    class Panics:
+        def __call__(self, *_: Any) -> Any:
+            return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+    recomputer = Recomputer(str(tiny), SAMPLED)
+    recomputer._context = cast("Any", Panics())  # type: ignore[method-assign]
+    record = load_result(honest).evaluations[SUITE.parts[0].name].episodes[0]
+    what = recomputer.difference(read_first(paths(honest)[1]), record)
+    assert what.startswith("the policy cannot be asked: PanicException")
 
 
 def test_what_a_policy_says_beside_its_actions_buys_no_other_token(tiny: Path) -> None:
@@ -282,7 +414,7 @@ def test_a_number_at_the_edge_of_a_token_picks_the_one_that_the_sampler_draws(ti
     recomputer = Recomputer(str(tiny), SAMPLED)
     with torch.inference_mode():
         logits = recomputer._model(input_ids=torch.tensor([[5, 6, 7]])).logits[0, -1:].float()
-    log_probs, cumulative, _ = drawn(logits, 1.0, [0.5])
+    _, log_probs, cumulative, _ = drawn(logits, 1.0, [0.5])
     token = int(torch.searchsorted(cumulative, torch.tensor([[0.5]])))
     number = float(cumulative[0, token]) * (1 + 2**-21)
     generator = TransformersGenerator(recomputer._model, 0, slots=1)
@@ -330,6 +462,10 @@ def test_a_template_reads_neither_the_clock_nor_chance(asked: str, tiny: Path, t
         ("config.json", '{"_attn_implementation": "somebody/attention"}'),
         ("config.json", '{"attn_implementation": "somebody/attention"}'),
         ("config.json", '{"text_config": [{"attn_implementation": "somebody/attention"}]}'),
+        ("config.json", '{"configuration_files": ["config.4.0.0.json"]}'),
+        ("config.json", '{"attribute_map": {"mine": "_attn_implementation"}, "mine": "flex_attention"}'),
+        ("config.json", '{"model_type": "llama", "sliding_window": "x"}'),
+        ("tokenizer_config.json", "[]"),
         ("tokenizer.json", "{}"),
         ("chat_template.jinja", "{{ 1 / 0 }}"),
         ("chat_template.jinja", "{% if %}"),
