@@ -488,7 +488,8 @@ def test_bombs_go_off_inside(
         assert result.status != 0 or "fork" in result.output or "Resource" in result.output
     safe_sandbox.begin(tree, {})
     assert safe_sandbox.run("cat a.txt", 10).output == "top"
-    wait_until(lambda: available_memory() > available - (2 << 30))  # Other tests take memory too, and give it back.
+    # Other tests take memory too, and give it back.
+    wait_until(lambda: available_memory() > available - (2 << 30), seconds=120.0)
 
 
 def available_memory() -> int:

@@ -44,15 +44,14 @@ def cluster() -> Iterator[Any]:
     """Two nodes with two CPUs each; the driver lives on the first one."""
     from ray.cluster_utils import Cluster
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, kept_sigterm():  # Every node that a test adds replaces it, too.
         # As on a real cluster, the packages of the worlds are installed on every machine.
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(Path(lights.__file__).parent)]))
         node = {"num_cpus": 2, "object_store_memory": 80 << 20, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args=node)
         other = cluster.add_node(num_cpus=2, object_store_memory=80 << 20)
         ray.shutdown()  # Another test of this process may have joined another cluster.
-        with kept_sigterm():
-            ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
+        ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
         cluster.wait_for_nodes()
         cluster.other = other
         yield cluster
