@@ -12,7 +12,7 @@ import gc
 import json
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -29,11 +29,11 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 from baselines.policy.chat import ChatFormat, chat_of
-from baselines.policy.models import context_length, depends_on_others, load_policy, room_before_action
+from baselines.policy.models import context_length, load_policy, room_before_action
 from baselines.rollout.backend import Completion, Prompt, make_generator
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Turn
-from baselines.rollout.transformers_backend import TransformersGenerator, drawn
+from baselines.rollout.transformers_backend import TransformersGenerator, depends_on_others, drawn
 from baselines.settings.config import Precision
 from baselines.settings.dialogue import CHAT_FILE
 from textagent_gym.agents import PolicySettings
@@ -56,18 +56,24 @@ BOUNDARY = 5e-4
 logit from the largest where nothing is drawn: ten times what was measured. A wider one would let whoever has the policy
 choose among neighbours, one token in so many as it is wide, and one token may win a lost episode."""
 _LONGEST_REASON = 1_000  # Characters of what a library says.
-_WEIGHTS = (".safetensors", ".bin", ".index.json")
+_WEIGHTS = (".safetensors", ".safetensors.index.json")
 _TEMPLATES = "additional_chat_templates/"
-_MODEL_FILES = ("config.json", "generation_config.json", "tokenizer.json", "chat_template.jinja", CHAT_FILE)
+_MODEL_FILES = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    CHAT_FILE,
+)
 """Files that a policy is loaded from as they are, beside its weights."""
 _TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 _TOKENIZER_SETTINGS = frozenset(
     {"added_tokens_decoder", "additional_special_tokens", "chat_template", "clean_up_tokenization_spaces"}
-    | {"extra_special_tokens", "model_max_length", "split_special_tokens"}
-    | {f"{name}_token" for name in ("bos", "cls", "eos", "mask", "pad", "sep", "unk")}
+    | {"extra_special_tokens", "model_max_length", "model_specific_special_tokens", "split_special_tokens"}
 )
-"""What of a tokenizer's settings counts. Many others name files, in ways that a list of them would not end; and what
-makes ids of words stands in tokenizer.json."""
+"""What of a tokenizer's settings counts, beside its named tokens. Many others name files, in ways that a list of them
+would not end; and what makes ids of words stands in tokenizer.json."""
 _ELSEWHERE = {
     "attribute_map": "names of its own",
     "configuration_files": "other files",
@@ -108,9 +114,12 @@ class PolicyAgents:
         if vllm:
             self.details["backend"] = "vllm"
         self.room = room_before_action(context, settings.max_action_tokens)
-        generators = _VLLM if vllm else _OneByOne if depends_on_others(model) else TransformersGenerator
+        model.eval()
+        generators: Callable[..., Any] = _VLLM if vllm else TransformersGenerator
+        if slots > 1 and not vllm and depends_on_others(model):
+            generators = _OneByOne
         self._generator = generators(
-            model.eval(),
+            model,
             self.chat.end_id,
             slots=slots,
             max_action_tokens=settings.max_action_tokens,
@@ -204,13 +213,18 @@ def _put_apart(files: Mapping[str, Path], alone: Path) -> None:
             link.symlink_to(path.resolve())
         elif name in _TOKENIZER_FILES:
             settings = json.loads(path.read_bytes())
-            kept = {name: value for name, value in settings.items() if name in _TOKENIZER_SETTINGS}
+            kept = {name: value for name, value in settings.items() if _is_kept(name, value)}
             (alone / name).write_text(json.dumps(kept), encoding="utf-8")
     for name, value in _named(json.loads(files["config.json"].read_bytes())):
         if name.endswith("attn_implementation"):
             _check_attention([value])
         if name in _ELSEWHERE:
             raise InvalidOptionError(f"its config.json names {_ELSEWHERE[name]} ({name})")
+
+
+def _is_kept(name: str, value: Any) -> bool:
+    """Whether a setting of a tokenizer counts."""
+    return name in _TOKENIZER_SETTINGS or (name.endswith("_token") and isinstance(value, str | dict))
 
 
 def _check_attention(asked: Iterable[Any]) -> None:

@@ -107,18 +107,6 @@ def context_length(model: PreTrainedModel) -> int:
     return int(length)
 
 
-def depends_on_others(model: PreTrainedModel) -> bool:
-    """Whether what a policy computes for a conversation depends on what else it reads at once.
-
-    With "longrope", `transformers` scales the positions of all conversations by the longest one; MPT measures distances
-    in columns of the cache, of which others use some.
-    """
-    config = model.config.get_text_config()
-    rope = getattr(config, "rope_parameters", None) or {}
-    kinds = {value.get("rope_type") for value in (rope, *rope.values()) if isinstance(value, dict)}
-    return config.model_type == "mpt" or "longrope" in kinds
-
-
 def room_before_action(context: int, max_action_tokens: int) -> int:
     """Largest number of tokens that can be read where an action shall fit too.
 

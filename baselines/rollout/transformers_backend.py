@@ -19,7 +19,7 @@ the order of the calls.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -35,6 +35,7 @@ from baselines.rollout.backend import Completion, Prompt
 _PACK_AT = 1.5  # Pack when the cache is that many times as wide as its longest conversation.
 _PREFILL = 16_384  # Largest number of tokens of new conversations that are read at once, which bounds the memory.
 _AHEAD = 0.25  # Share of the columns in use for which memory is allocated ahead.
+_ROUNDING = 1e-3  # Larger differences of log-probabilities have other reasons.
 _BELOW_ONE = 1 - 2**-20  # Largest uniform number: its product with a rounded sum of 1 must stay below that sum.
 
 
@@ -324,6 +325,32 @@ class TransformersGenerator:
         for layer in self._layers:
             layer.pack(order)
         self._mask = self._mask.gather(1, order)
+
+
+def depends_on_others(model: PreTrainedModel) -> bool:
+    """Whether what a model says in a conversation depends on what else it reads at once.
+
+    Some measure distances in columns of the cache, of which others use some. It is tried with two conversations. With
+    "longrope" positions, `transformers` scales those of all conversations by the longest one, beyond a length that is
+    not tried.
+    """
+    rope = getattr(model.config.get_text_config(), "rope_parameters", None) or {}
+    if any(isinstance(each, dict) and each.get("rope_type") == "longrope" for each in (rope, *rope.values())):
+        return True
+    together = TransformersGenerator(model, -1, slots=2, max_action_tokens=1)
+    alone = [TransformersGenerator(model, -1, slots=1, max_action_tokens=1) for _ in range(2)]
+    vocabulary = model.get_input_embeddings().num_embeddings
+    for turn, lengths in enumerate(((3, 9), (0, 5), (6, 2))):
+        prompts = [
+            Prompt(slot, tuple((7 * place + slot) % vocabulary for place in range(length)), fresh=turn == 0)
+            for slot, length in enumerate(lengths)
+            if length
+        ]
+        for prompt, completion in zip(prompts, together.generate(prompts), strict=True):
+            (other,) = alone[prompt.slot].generate([replace(prompt, slot=0)])
+            if completion.ids != other.ids or abs(completion.log_probs[0] - other.log_probs[0]) > _ROUNDING:
+                return True
+    return False
 
 
 def drawn(

@@ -159,8 +159,11 @@ def policy_files(folder: str | Path) -> dict[str, Path]:
     strange = next((name for name in files if not name.isprintable()), None)
     if strange is not None:  # A line end in a name could stand for another file.
         raise InvalidOptionError(f"the folder {folder} of the policy holds a file called {strange!r:.100}")
-    if not any(name.endswith((".safetensors", ".bin")) and "/" not in name for name in files):
-        raise InvalidOptionError(f"the folder {folder} holds no policy: it has no weights (*.safetensors)")
+    # Weights in PyTorch's own files may be what lay in memory before, which is in no file.
+    if not any(name.endswith(".safetensors") and "/" not in name for name in files):
+        raise InvalidOptionError(
+            f"the folder {folder} holds no policy: it has no weights (*.safetensors, which save_pretrained writes)"
+        )
     if "config.json" not in files:
         raise InvalidOptionError(f"the folder {folder} holds no policy: it has no config.json, so nobody can load it")
     _check_parts(folder, files)

@@ -18,13 +18,24 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
-from transformers import DynamicCache, MptConfig, MptForCausalLM, Phi3Config, Phi3ForCausalLM
+from transformers import (
+    BartConfig,
+    BartForCausalLM,
+    DynamicCache,
+    GPT2Config,
+    GPT2LMHeadModel,
+    MptConfig,
+    MptForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
+)
 
 from baselines.evaluation import policy_agent
 from baselines.evaluation.policy_agent import BOUNDARY, TOLERANCE, PolicyAgents, Recomputer, distance
+from baselines.policy.chat import ChatFormat
 from baselines.policy.models import load_policy, make_tiny_policy
 from baselines.rollout.backend import Prompt
-from baselines.rollout.transformers_backend import TransformersGenerator, drawn
+from baselines.rollout.transformers_backend import TransformersGenerator, depends_on_others, drawn
 from tests.cli.program import run
 from tests.evaluation.results import SUITE, paths, read, summarize_again, write
 from textagent_gym.agents import PolicySettings, make_agent
@@ -308,7 +319,51 @@ def test_a_token_that_is_never_drawn_is_another_one(tiny: Path) -> None:
         assert recomputer._wrong_token(DynamicCache(), [1], [token], recorded, [edge]) == ("", exchanged)
 
 
-@pytest.mark.parametrize("kind", ["phi3", "mpt"])
+def test_weights_are_what_is_in_their_file(tiny: Path, tmp_path: Path) -> None:
+    """PyTorch's own files may hold a tensor of a size, which is then what lay in memory before."""
+
+    class Unwritten:
+        def __reduce__(self) -> tuple[Any, tuple[int, ...]]:
+            return torch.Tensor, (4,)
+
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    weights = load_file(folder / "model.safetensors")
+    torch.save({**weights, "any": Unwritten()}, folder / "pytorch_model.bin")
+    torch.load(folder / "pytorch_model.bin", weights_only=True)  # So far goes the attack.
+    PolicyAgents(str(folder), SAMPLED)  # They are not looked at,
+    (folder / "model.safetensors").unlink()  # and they do not suffice.
+    with pytest.raises(InvalidOptionError, match=r"it has no weights \(\*\.safetensors"):
+        PolicyAgents(str(folder), SAMPLED)
+
+
+def test_a_template_reads_the_same_named_tokens_in_training_and_in_evaluation(tiny: Path, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    tokenizer = AutoTokenizer.from_pretrained(folder, image_token="<|user|>")
+    tokenizer.chat_template = "{{ image_token }}" + tokenizer.chat_template
+    chat = ChatFormat(tokenizer)
+    chat.save(folder)
+    assert PolicyAgents(str(folder), SAMPLED).chat.opening("a room") == chat.opening("a room")
+    assert PolicyAgents(str(tiny), SAMPLED).chat.opening("a room") == chat.opening("a room")[1:]
+
+
+def test_words_that_were_added_count(tiny: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    first = len(PolicyAgents(str(tiny), SAMPLED).chat.tokenizer)
+    (folder / "added_tokens.json").write_text(json.dumps({"<|extra|>": first}))
+    assert PolicyAgents(str(folder), SAMPLED).chat.tokenizer.encode("<|extra|>") == [first]
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "gpt2"])
+def test_others_play_at_once(kind: str, tiny: Path) -> None:
+    model = load_policy(str(tiny))[0].eval()
+    if kind == "gpt2":
+        model = GPT2LMHeadModel(GPT2Config(vocab_size=300, n_embd=32, n_layer=2, n_head=2)).eval()
+    assert not depends_on_others(model)
+
+
+@pytest.mark.parametrize("kind", ["phi3", "mpt", "bart"])
 def test_a_policy_that_depends_on_what_else_is_read_reads_one_by_one(kind: str, tiny: Path, tmp_path: Path) -> None:
     """So several episodes at once say what one says alone, and what is recomputed."""
     folder = shutil.copytree(tiny, tmp_path / "policy")
@@ -319,10 +374,16 @@ def test_a_policy_that_depends_on_what_else_is_read_reads_one_by_one(kind: str, 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model: Any = MptForCausalLM(MptConfig(d_model=32, n_heads=2, n_layers=2, max_position_embeddings=4_096, **size))
-        if kind == "phi3":
+        if kind == "bart":
+            size |= {"d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 2, "decoder_ffn_dim": 64}
+            size |= {"max_position_embeddings": 4_096, "init_std": 0.3, "is_decoder": True}
+            del size["initializer_range"]
+            model = BartForCausalLM(BartConfig(**size))
+        elif kind == "phi3":
             size |= {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
             size |= {"max_position_embeddings": 4_096, "original_max_position_embeddings": 150}
             model = Phi3ForCausalLM(Phi3Config(rope_parameters=rope, **size))
+    assert depends_on_others(model.eval())
     model.save_pretrained(folder)
     for workers in (1, 3):
         evaluate_suite(
