@@ -525,7 +525,6 @@ def test_a_template_reads_neither_the_clock_nor_chance(asked: str, tiny: Path, t
         ("config.json", '{"text_config": [{"attn_implementation": "somebody/attention"}]}'),
         ("config.json", '{"configuration_files": ["config.4.0.0.json"]}'),
         ("config.json", '{"attribute_map": {"mine": "_attn_implementation"}, "mine": "flex_attention"}'),
-        ("config.json", '{"model_type": "llama", "sliding_window": "x"}'),
         ("tokenizer_config.json", "[]"),
         ("tokenizer.json", "{}"),
         ("chat_template.jinja", "{{ 1 / 0 }}"),
@@ -547,6 +546,15 @@ def test_attention_of_a_policys_own_choice_is_not_looked_for(asked: dict[str, An
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **asked}))
     with pytest.raises(InvalidOptionError, match=r"its config\.json asks for attention of 'x/y'"):
+        Recomputer(str(folder), SAMPLED)
+
+
+@pytest.mark.parametrize("length", ["x", [], {}, None])
+def test_a_context_of_no_length_is_told(length: Any, tiny: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": length}))
+    with pytest.raises(InvalidOptionError, match="the policy cannot be loaded"):
         Recomputer(str(folder), SAMPLED)
 
 
