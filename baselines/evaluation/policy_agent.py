@@ -9,37 +9,30 @@ with the one that its number picks, and the log-probabilities with those that ar
 from __future__ import annotations
 
 import gc
-import json
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
-from huggingface_hub import constants
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerFast
-from transformers.utils import logging
+from transformers import DynamicCache, PreTrainedModel
 
-from baselines.policy.chat import ChatFormat, chat_of
-from baselines.policy.models import context_length, load_policy, room_before_action
+from baselines.evaluation.saved_policy import load_saved, raise_if_stopped
+from baselines.policy.chat import ChatFormat
+from baselines.policy.models import room_before_action
 from baselines.rollout.backend import Completion, Prompt, make_generator
 from baselines.rollout.memory import Context, first_context, next_context
 from baselines.rollout.trajectory import Turn
 from baselines.rollout.transformers_backend import TransformersGenerator, depends_on_others, drawn
 from baselines.settings.config import Precision
-from baselines.settings.dialogue import CHAT_FILE
 from textagent_gym.agents import PolicySettings
 from textagent_gym.errors import InvalidOptionError
-from textagent_gym.evaluation import EpisodeRecord, policy_digest, policy_files
-from textagent_gym.terminal import one_line
+from textagent_gym.evaluation import EpisodeRecord, policy_digest
 
 TOLERANCE = 0.01
 """Largest difference of log-probabilities.
@@ -55,31 +48,6 @@ BOUNDARY = 5e-4
 """Largest distance of an episode's number from the cumulative probabilities of the token that is recorded, and of a
 logit from the largest where nothing is drawn: ten times what was measured. A wider one would let whoever has the policy
 choose among neighbours, one token in so many as it is wide, and one token may win a lost episode."""
-_LONGEST_REASON = 1_000  # Characters of what a library says.
-_WEIGHTS = (".safetensors", ".safetensors.index.json")
-_TEMPLATES = "additional_chat_templates/"
-_MODEL_FILES = (
-    "config.json",
-    "generation_config.json",
-    "tokenizer.json",
-    "added_tokens.json",
-    "chat_template.jinja",
-    CHAT_FILE,
-)
-"""Files that a policy is loaded from as they are, beside its weights."""
-_TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
-_TOKENIZER_SETTINGS = frozenset(
-    {"added_tokens_decoder", "additional_special_tokens", "chat_template", "clean_up_tokenization_spaces"}
-    | {"extra_special_tokens", "model_max_length", "model_specific_special_tokens", "split_special_tokens"}
-)
-"""What of a tokenizer's settings counts, beside its named tokens. Many others name files, in ways that a list of them
-would not end; and what makes ids of words stands in tokenizer.json."""
-_ELSEWHERE = {
-    "attribute_map": "names of its own",
-    "configuration_files": "other files",
-    "transformers_weights": "weights",
-}
-"""What a config.json may not name: it could mean any file of the machine, or hide what is looked for here."""
 _SHARE_OF_GPU = 0.8  # Of its memory, for vLLM's weights and cache; the policy itself lies there too.
 _ROUNDED = 1 / 20
 """Largest share of episodes in which rounding may have exchanged a token for its neighbour, and so the largest gain of
@@ -108,7 +76,7 @@ class PolicyAgents:
 
     def __init__(self, folder: str, settings: PolicySettings, slots: int = 1, *, vllm: bool = False) -> None:
         policy = policy_digest(folder)
-        model, self.chat, context = _loaded(folder)
+        model, self.chat, context = load_saved(folder)
         self.settings = settings
         self.name, self.details = _identity(policy, self.chat, settings)
         if vllm:
@@ -171,100 +139,6 @@ class PolicyAgents:
             raise
         for (_, answer), completion in zip(asked, completions, strict=True):
             answer.set_result(completion)
-
-
-def _loaded(folder: str) -> tuple[PreTrainedModel, ChatFormat, int]:
-    """The policy of a folder, its chat, and the length of its context, from nothing but files that its digest is of.
-
-    Raises:
-        InvalidOptionError: they cannot be loaded, whatever a stranger has written into them.
-    """
-    with TemporaryDirectory() as alone:
-        try:
-            _put_apart(policy_files(folder), Path(alone))
-            with _quietly_offline():
-                # Other classes of tokenizers read other files, too, and not what stands in tokenizer.json alone.
-                model, tokenizer = load_policy(alone, PreTrainedTokenizerFast)
-            _check_attention({getattr(part.config, "_attn_implementation", None) for part in _configured(model)})
-            return model, chat_of(alone, tokenizer), context_length(model)
-        except BaseException as error:  # Libraries raise what they like, and one of them panics.
-            _check_not_stopped(error)
-            reason = f"{error}" if isinstance(error, InvalidOptionError) else f"{type(error).__name__}: {error}"
-            reason = one_line(reason.replace(alone, folder), _LONGEST_REASON)
-            raise InvalidOptionError(f"the policy cannot be loaded: {reason}") from error
-
-
-def _put_apart(files: Mapping[str, Path], alone: Path) -> None:
-    """Put what a policy is loaded from into a folder of its own.
-
-    Args:
-        files: files of the policy by their names.
-        alone: empty folder.
-
-    Raises:
-        InvalidOptionError: they do not suffice, or ask for others.
-    """
-    if "tokenizer.json" not in files:
-        raise InvalidOptionError("it has no tokenizer.json; a tokenizer's save_pretrained writes one")
-    for name, path in files.items():
-        if name in _MODEL_FILES or name.startswith(_TEMPLATES) or ("/" not in name and name.endswith(_WEIGHTS)):
-            link = alone / name
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(path.resolve())
-        elif name in _TOKENIZER_FILES:
-            settings = json.loads(path.read_bytes())
-            kept = {name: value for name, value in settings.items() if _is_kept(name, value)}
-            (alone / name).write_text(json.dumps(kept), encoding="utf-8")
-    for name, value in _named(json.loads(files["config.json"].read_bytes())):
-        if name.endswith("attn_implementation"):
-            _check_attention([value])
-        if name in _ELSEWHERE:
-            raise InvalidOptionError(f"its config.json names {_ELSEWHERE[name]} ({name})")
-
-
-def _is_kept(name: str, value: Any) -> bool:
-    """Whether a setting of a tokenizer counts."""
-    return name in _TOKENIZER_SETTINGS or (name.endswith("_token") and isinstance(value, str | dict))
-
-
-def _check_attention(asked: Iterable[Any]) -> None:
-    """Raise `InvalidOptionError` for other attention than that of PyTorch: the hub has code for it."""
-    for value in asked:
-        if value not in (None, "eager", "sdpa"):
-            raise InvalidOptionError(f"its config.json asks for attention of {value!r:.100}")
-
-
-def _check_not_stopped(error: BaseException) -> None:
-    """Raise an error that is somebody's wish to end, and none of a library's."""
-    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
-        raise error
-
-
-def _configured(model: PreTrainedModel) -> list[Any]:
-    """The parts of a model that have a configuration."""
-    return [part for part in model.modules() if hasattr(part, "config")]
-
-
-def _named(values: Any) -> Iterator[tuple[str, Any]]:
-    """Every name in JSON values, with its value, however deep."""
-    if isinstance(values, dict):
-        yield from values.items()
-    if isinstance(values, dict | list):
-        for value in values.values() if isinstance(values, dict) else values:
-            yield from _named(value)
-
-
-@contextmanager
-def _quietly_offline() -> Iterator[None]:
-    """Let no library ask the hub for what a stranger's configuration names, or show at the terminal what is in it."""
-    before, loud = constants.HF_HUB_OFFLINE, logging.get_verbosity()
-    constants.HF_HUB_OFFLINE = True
-    logging.set_verbosity(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-        logging.set_verbosity(loud)
 
 
 class _VLLM:
@@ -403,7 +277,7 @@ class Recomputer:
 
     def __init__(self, folder: str, settings: PolicySettings) -> None:
         policy = policy_digest(folder)
-        model, self._chat, context = _loaded(folder)
+        model, self._chat, context = load_saved(folder)
         self._model = model.eval()
         self._settings = settings
         self._room = room_before_action(context, settings.max_action_tokens)
@@ -434,7 +308,7 @@ class Recomputer:
         try:
             return self._difference(conversation, record)
         except BaseException as error:  # noqa: BLE001 (a stranger's template or tokenizer raises what it likes)
-            _check_not_stopped(error)
+            raise_if_stopped(error)
             return f"the policy cannot be asked: {type(error).__name__}: {error}"
 
     def _difference(self, conversation: list[dict[str, Any]], record: EpisodeRecord) -> str:

@@ -549,6 +549,17 @@ def test_attention_of_a_policys_own_choice_is_not_looked_for(asked: dict[str, An
         Recomputer(str(folder), SAMPLED)
 
 
+def test_a_model_that_is_far_larger_than_its_weights_is_refused_before_it_fills_the_memory(
+    tiny: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    config = json.loads((folder / "config.json").read_text())
+    huge = {**config, "hidden_size": 65_536, "intermediate_size": 65_536, "vocab_size": 10**7}
+    (folder / "config.json").write_text(json.dumps(huge))
+    with pytest.raises(InvalidOptionError, match=r"config\.json asks for [\d,]{15} weights, and it has"):
+        PolicyAgents(str(folder), SAMPLED)
+
+
 @pytest.mark.parametrize("length", ["x", [], {}, None])
 def test_a_context_of_no_length_is_told(length: Any, tiny: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(tiny, tmp_path / "policy")
