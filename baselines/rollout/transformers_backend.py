@@ -36,7 +36,9 @@ _PACK_AT = 1.5  # Pack when the cache is that many times as wide as its longest 
 _PREFILL = 16_384  # Largest number of tokens of new conversations that are read at once, which bounds the memory.
 _AHEAD = 0.25  # Share of the columns in use for which memory is allocated ahead.
 _ROUNDING = 1e-3  # Larger differences of log-probabilities have other reasons.
-_BELOW_ONE = 1 - 2**-20  # Largest uniform number: its product with a rounded sum of 1 must stay below that sum.
+_BELOW_ONE = (
+    1 - 2**-20
+)  # Largest uniform number: its product with a sum of 1, rounded to 32 bits, stays below that sum.
 
 
 @dataclass(slots=True)
@@ -366,10 +368,12 @@ def drawn(
     Returns:
         tokens, of shape (rows,); log-probabilities and cumulative probabilities, of the shape of the logits; and
         heights, of shape (rows, 1). How these are rounded decides which token is drawn, so whoever computes it again
-        does so here.
+        does so here. They have 64 bits, where the device has such numbers: a sum of 150,000 probabilities of 32 bits is
+        as inexact as one of them is large, and would pick other tokens for other batches.
     """
-    log_probs = (logits / temperature).log_softmax(-1)
+    exact = torch.float32 if logits.device.type == "mps" else torch.float64
+    log_probs = (logits.to(exact) / temperature).log_softmax(-1)
     cumulative = log_probs.exp().cumsum(-1)
-    numbers = torch.tensor(uniform, dtype=torch.float32, device=logits.device)
+    numbers = torch.tensor(uniform, dtype=exact, device=logits.device)
     heights = numbers[:, None] * (_BELOW_ONE * cumulative[:, -1:])
     return torch.searchsorted(cumulative, heights, right=True).squeeze(-1), log_probs, cumulative, heights
