@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from baselines.evaluation.saved_policy import load_saved, raise_if_stopped
+from baselines.evaluation.saved_policy import STOPS, load_saved
 from baselines.policy.chat import ChatFormat
 from baselines.policy.models import room_before_action
 from baselines.rollout.backend import Completion, Prompt, make_generator
@@ -307,8 +307,9 @@ class Recomputer:
         """
         try:
             return self._difference(conversation, record)
+        except STOPS:
+            raise
         except BaseException as error:  # noqa: BLE001 (a stranger's template or tokenizer raises what it likes)
-            raise_if_stopped(error)
             return f"the policy cannot be asked: {type(error).__name__}: {error}"
 
     def _difference(self, conversation: list[dict[str, Any]], record: EpisodeRecord) -> str:

@@ -27,6 +27,8 @@ from textagent_gym.errors import InvalidOptionError
 from textagent_gym.evaluation import policy_files
 from textagent_gym.terminal import one_line
 
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What is somebody's wish to end, and no failure of a library, of which one raises what is no `Exception`."""
 _LONGEST_REASON = 1_000  # Characters of what a library says.
 _WEIGHTS = (".safetensors", ".safetensors.index.json")
 _TEMPLATES = "additional_chat_templates/"
@@ -71,10 +73,12 @@ def load_saved(folder: str) -> tuple[PreTrainedModel, ChatFormat, int]:
                 _check_size(Path(alone))
                 # Other classes of tokenizers read other files, too, and not what stands in tokenizer.json alone.
                 model, tokenizer = load_policy(alone, PreTrainedTokenizerFast)
-            _check_attention(getattr(part.config, "_attn_implementation", None) for part in _configured(model))
+            configured = [part for part in model.modules() if hasattr(part, "config")]
+            _check_attention(getattr(part.config, "_attn_implementation", None) for part in configured)
             return model, chat_of(alone, tokenizer), context_length(model)
+        except STOPS:
+            raise
         except BaseException as error:  # Libraries raise what they like, and one of them panics.
-            raise_if_stopped(error)
             reason = f"{error}" if isinstance(error, InvalidOptionError) else f"{type(error).__name__}: {error}"
             reason = one_line(reason.replace(alone, folder), _LONGEST_REASON)
             raise InvalidOptionError(f"the policy cannot be loaded: {reason}") from error
@@ -135,17 +139,6 @@ def _check_attention(asked: Iterable[Any]) -> None:
     for value in asked:
         if value not in (None, "eager", "sdpa"):
             raise InvalidOptionError(f"its config.json asks for attention of {value!r:.100}")
-
-
-def raise_if_stopped(error: BaseException) -> None:
-    """Raise an error that is somebody's wish to end, and none of a library's."""
-    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
-        raise error
-
-
-def _configured(model: PreTrainedModel) -> list[Any]:
-    """The parts of a model that have a configuration."""
-    return [part for part in model.modules() if hasattr(part, "config")]
 
 
 def _named(values: Any) -> Iterator[tuple[str, Any]]:

@@ -368,8 +368,8 @@ def drawn(
     Returns:
         tokens, of shape (rows,); log-probabilities and cumulative probabilities, of the shape of the logits; and
         heights, of shape (rows, 1). How these are rounded decides which token is drawn, so whoever computes it again
-        does so here. They have 64 bits, where the device has such numbers: a sum of 150,000 probabilities of 32 bits is
-        as inexact as one of them is large, and would pick other tokens for other batches.
+        does so here. They have 64 bits, where the device has such numbers: in 32 bits, sums of 150,000 probabilities
+        are rounded so coarsely that other batches pick other tokens (9 of 1,920 with random weights; 2 of 5,760 in 64).
     """
     exact = torch.float32 if logits.device.type == "mps" else torch.float64
     log_probs = (logits.to(exact) / temperature).log_softmax(-1)

@@ -525,8 +525,6 @@ def test_a_template_reads_neither_the_clock_nor_chance(asked: str, tiny: Path, t
         ("config.json", '{"_attn_implementation": "somebody/attention"}'),
         ("config.json", '{"attn_implementation": "somebody/attention"}'),
         ("config.json", '{"text_config": [{"attn_implementation": "somebody/attention"}]}'),
-        ("config.json", '{"configuration_files": ["config.4.0.0.json"]}'),
-        ("config.json", '{"attribute_map": {"mine": "_attn_implementation"}, "mine": "flex_attention"}'),
         ("tokenizer_config.json", "[]"),
         ("tokenizer.json", "{}"),
         ("chat_template.jinja", "{{ 1 / 0 }}"),
@@ -548,6 +546,22 @@ def test_attention_of_a_policys_own_choice_is_not_looked_for(asked: dict[str, An
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **asked}))
     with pytest.raises(InvalidOptionError, match=r"its config\.json asks for attention of 'x/y'"):
+        Recomputer(str(folder), SAMPLED)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"configuration_files": ["config.4.0.0.json"]},
+        {"attribute_map": {"mine": "_attn_implementation"}, "mine": "flex_attention"},
+        {"text_config": {"attribute_map": {}}},
+    ],
+)
+def test_a_configuration_names_nothing_elsewhere(asked: dict[str, Any], tiny: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "policy")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **asked}))
+    with pytest.raises(InvalidOptionError, match=r"its config\.json names (other files|names of its own) \("):
         Recomputer(str(folder), SAMPLED)
 
 
