@@ -12,6 +12,12 @@ from textagent_gym.registration import full_id
 from textagent_gym.tasks import held_out_split
 
 
+def check_workers(workers: int | None) -> None:
+    """Raise `InvalidOptionError` for a number of processes below 1; `None` is the default number."""
+    if workers is not None and workers < 1:
+        raise InvalidOptionError(f"--workers must be at least 1, got {workers}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
     """The environment that a command works on."""
@@ -53,8 +59,7 @@ class ChosenTasks(Chosen):
         """
         from textagent_gym.evaluation.episode import base_of, count_tasks
 
-        if self.workers is not None and self.workers < 1:
-            raise InvalidOptionError(f"--workers must be at least 1, got {self.workers}")
+        check_workers(self.workers)
         asked = self.kwargs.get("split", self.split)
         if self.split not in (None, asked):
             raise InvalidOptionError(f"--split {self.split} and --set split={asked} contradict each other")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from textagent_gym.agents.chat import ChatSettings
-from textagent_gym.cli.environment import ChosenTasks
+from textagent_gym.cli.environment import ChosenTasks, check_workers
 from textagent_gym.cli.tables import Tally
 from textagent_gym.errors import AgentFailedError, InvalidOptionError
 from textagent_gym.registration import full_id, world_of
@@ -70,8 +70,7 @@ class Eval(ChosenTasks):
 
     def run(self) -> int:
         """Evaluate."""
-        if self.workers is not None and self.workers < 1:
-            raise InvalidOptionError(f"--workers must be at least 1, got {self.workers}")
+        check_workers(self.workers)
         if self.agent == "human" and (self.workers or 1) > 1:
             raise InvalidOptionError("--agent human plays one episode at a time: leave out --workers")
         if self.run_folder is not None and self.suite is None and self.challenge is None:

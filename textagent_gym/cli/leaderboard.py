@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from textagent_gym.cli.environment import check_workers
 from textagent_gym.cli.subcommand import subcommand
 from textagent_gym.errors import InvalidOptionError
 from textagent_gym.terminal import one_line, visible
@@ -20,8 +21,7 @@ _MOST_SECONDS = 365 * 24 * 3600
 def _check_limits(seconds: float, workers: int) -> None:
     if not 1 <= seconds <= _MOST_SECONDS:
         raise InvalidOptionError(f"--seconds must be at least 1 and at most {_MOST_SECONDS}, got {seconds:g}")
-    if workers < 1:
-        raise InvalidOptionError(f"--workers must be at least 1, got {workers}")
+    check_workers(workers)
 
 
 @dataclass(frozen=True)
